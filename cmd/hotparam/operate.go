@@ -75,7 +75,7 @@ func runOperate(ctx context.Context, s streams, f *operateFlags) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := f.readTokens()
+	tokens, text, err := f.readTokens()
 	if err != nil {
 		return configError(err)
 	}
@@ -97,7 +97,7 @@ func runOperate(ctx context.Context, s streams, f *operateFlags) error {
 		return usageError(fmt.Errorf("operate: %s is not a loopback address, so it needs TLS: give --cert FILE and --key FILE. "+
 			"Or listen on %s, behind a tunnel or a proxy with TLS", f.http, operateHTTP))
 	}
-	p := &operatorPage{place: place, client: client, log: log, config: f.config, tokens: f.tokens}
+	p := &operatorPage{place: place, client: client, log: log, config: f.config, tokens: f.tokens, tokensText: text}
 	return p.run(ctx, listener, encryption, page.GuardConfig{
 		Tokens: tokens, Certificates: f.clientCA != "", Listener: listener.Addr(), Hosts: f.names(encryption), Log: log,
 	})
@@ -117,19 +117,18 @@ func (f *operateFlags) validate() error {
 	return checkAddress("http", f.http)
 }
 
-func (f *operateFlags) readTokens() ([]page.NamedToken, error) {
+// readTokens returns the tokens and the contents of their file.
+func (f *operateFlags) readTokens() (tokens []page.NamedToken, text []byte, err error) {
 	if f.tokens == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	text, err := os.ReadFile(f.tokens)
-	if err != nil {
-		return nil, fmt.Errorf("--tokens: %w", err)
+	if text, err = os.ReadFile(f.tokens); err != nil {
+		return nil, nil, fmt.Errorf("--tokens: %w", err)
 	}
-	tokens, err := page.ParseTokens(text)
-	if err != nil {
-		return nil, fmt.Errorf("--tokens %s: %w", f.tokens, err)
+	if tokens, err = page.ParseTokens(text); err != nil {
+		return nil, nil, fmt.Errorf("--tokens %s: %w", f.tokens, err)
 	}
-	return tokens, nil
+	return tokens, text, nil
 }
 
 // names returns the names under which clients may address the server.

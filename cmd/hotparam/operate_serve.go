@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -31,6 +30,8 @@ type operatorPage struct {
 	log    *slog.Logger
 	config string // path of the rules file, or empty
 	tokens string // path of the file of tokens, or empty
+	// tokensText is the contents of that file at the start.
+	tokensText []byte
 
 	view  *live.View
 	rules atomic.Pointer[rules.Rules] // nil without a file
@@ -81,7 +82,7 @@ func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryptio
 		group.Go(func() error { p.followRules(ctx); return nil })
 	}
 	if p.tokens != "" {
-		group.Go(func() error { p.followTokens(ctx, access, guard.Tokens); return nil })
+		group.Go(func() error { p.followTokens(ctx, access); return nil })
 	}
 	return group.Wait()
 }
@@ -117,17 +118,13 @@ func (p *operatorPage) followRules(ctx context.Context) {
 
 // followTokens reads the file of tokens again whenever it changes. A file that cannot be used changes
 // nothing: an editor may have written half of it.
-func (p *operatorPage) followTokens(ctx context.Context, access *page.AccessGuard, known []page.NamedToken) {
-	filewatch.Run(ctx, filewatch.Config{Path: p.tokens, OnChange: func(data []byte) {
+func (p *operatorPage) followTokens(ctx context.Context, access *page.AccessGuard) {
+	filewatch.Run(ctx, filewatch.Config{Path: p.tokens, Known: p.tokensText, OnChange: func(data []byte) {
 		tokens, err := page.ParseTokens(data)
 		if err != nil {
 			p.log.Warn("the file of tokens cannot be used: the same people as before may act", "err", err)
 			return
 		}
-		if slices.Equal(tokens, known) {
-			return
-		}
-		known = tokens
 		access.SetTokens(tokens)
 		p.log.Info("the file of tokens has been read", "people", len(tokens))
 	}, OnAccess: func(err error) {

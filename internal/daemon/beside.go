@@ -10,13 +10,13 @@ import (
 	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
-// companion works beside a pipeline while that runs.
+// companion is a task that runs for as long as a pipeline.
 type companion struct {
 	run     func(context.Context) error // returns when its context ends
 	collect func(figure.Samples)        // sends its metrics; may be nil
 }
 
-// accompanied is a pipeline with its rules file and with all that works beside it.
+// accompanied is a pipeline with its rules file, its history and its companions.
 type accompanied struct {
 	pipeline
 	file    *rulesFile

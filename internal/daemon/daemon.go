@@ -39,7 +39,7 @@ type Config struct {
 type settings struct {
 	Config
 	days     *baseline.Days
-	outcomes *admitted.Totals // of the requests of hot keys
+	outcomes *admitted.Totals // outcomes of hot keys' requests
 	history  *histories       // nil without a history
 }
 

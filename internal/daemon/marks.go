@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// markEvents returns the companion that marks in the history what happens: events of keys. The report
-// tells it of other rules, other programs, and faults.
+// markEvents returns the companion that marks the events of keys in the history. The report calls its
+// marker for other rules, other programs and faults.
 func markEvents(a *accompanied, report *fleetReport, set *settings) (companion, error) {
 	follower, err := live.NewFollower(set.Redis, live.Config{Namespace: set.File.Rules.Namespace}, "")
 	if err != nil {
@@ -29,14 +29,14 @@ func markEvents(a *accompanied, report *fleetReport, set *settings) (companion, 
 	}, nil
 }
 
-// marker remembers what it saw last.
+// marker marks changes. It keeps the state at the last look.
 type marker struct {
 	*histories
 	ready   func() (string, error)
 	version func() string
 
 	rules, programs, fault string
-	grown                  [2][]admitted.Growth // what instances reported at the last looks
+	grown                  [2][]admitted.Growth // reports of instances at the last looks
 }
 
 // addRefused adds to the history what limits refused of hot keys. That waits for two looks, since
@@ -87,14 +87,14 @@ func controlWords(e *live.Event) string {
 }
 
 // changed marks a value that is another one than the last. The first is no change.
-func (m *marker) changed(last *string, is string, kind history.Kind, words string) {
-	if *last != is && *last != "" {
+func (m *marker) changed(last *string, now string, kind history.Kind, words string) {
+	if *last != now && *last != "" {
 		m.mark("", history.Mark{At: time.Now().Unix(), Kind: kind, Words: words})
 	}
-	*last = is
+	*last = now
 }
 
-// lookAtSelf marks what has changed in this process since the last time.
+// lookAtSelf marks the changes in this process since the last look.
 func (m *marker) lookAtSelf() {
 	version := m.version()
 	m.changed(&m.rules, version, history.MarkRules, "rules version "+version)
@@ -107,7 +107,7 @@ func (m *marker) lookAtSelf() {
 			m.fault = state // the same fault, in other words
 		}
 	}
-	if m.fault != "" || state == healthy { // what is missing at the start is no fault
+	if m.fault != "" || state == healthy { // at the start, a missing part is no fault
 		m.changed(&m.fault, state, history.MarkFault, words)
 	}
 }

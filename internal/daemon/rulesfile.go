@@ -113,8 +113,8 @@ func (r *rulesFile) access(err error) {
 	r.announce()
 }
 
-// useRules puts the rules in data in force and logs the change. It ignores contents equal to the ones
-// parsed last, unless asked is set, as it is for SIGHUP.
+// useRules puts the rules in data in force and logs the change. Contents that were parsed last are
+// ignored, unless asked is set, as for SIGHUP.
 func (r *rulesFile) useRules(data []byte, asked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
