@@ -16,10 +16,8 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 	self := rules.Member{Name: o.name, Role: rules.RoleInstance, Program: programVersion(), Started: time.Now()}
 	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() rules.Member {
 		m := self
-		h.mu.Lock()
-		current := h.rules.currentStats()
-		m.RulesVersion, m.Problem = current.Version, current.Problem
-		h.mu.Unlock()
+		file := h.file.Stats()
+		m.RulesVersion, m.Problem = file.Version, file.Problem
 		if n := h.fleet.members.Stats().Assumed; n > 0 && m.Problem == "" {
 			m.Problem = fmt.Sprintf("it does not know the number of instances that share limits, and assumes %d: it cannot write to hotparam:{%s}:members in Redis", n, namespace)
 		}

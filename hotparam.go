@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -34,6 +34,7 @@ type Hotparam struct {
 	heartbeat *hotkeys.Heartbeat
 	fleet     *fleetParts
 	answers   *answers
+	file      *rulesfile.Follower
 	onReload  func(*config.File) // nil if there is none
 
 	work     context.Context // ends when Close is called
@@ -42,11 +43,8 @@ type Hotparam struct {
 	finished chan struct{}  // closed when tasks have ended
 	err      error          // error of tasks; set when finished is closed
 
-	reading sync.Mutex // held while the file is read and put in force; locked before mu
-
-	mu     sync.Mutex // guards the rest; never held while a file is read, which may block
+	mu     sync.Mutex // guards closed, and parts of fleet and answers
 	closed bool
-	rules  rulesState
 }
 
 // Open reads the file at path and starts the parts that it describes: they send counts, and
@@ -82,8 +80,8 @@ func Open(ctx context.Context, path string, opts ...Option) (*Hotparam, error) {
 	if err := h.build(file, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("hotparam: %s: %w", path, err), h.discard(o))
 	}
-	h.rules = newRulesState(file, data)
-	h.start(context.WithoutCancel(ctx), data, file.Instances, o)
+	h.file = h.newRulesFile(file, data)
+	h.start(context.WithoutCancel(ctx), file, o)
 	return h, nil
 }
 
@@ -145,7 +143,7 @@ func (h *Hotparam) discard(o *options) (err error) {
 }
 
 // start starts the tasks that run until Close.
-func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *options) {
+func (h *Hotparam) start(ctx context.Context, file *config.File, o *options) {
 	h.work, h.stop = context.WithCancel(ctx)
 	if h.counts != nil {
 		h.run(h.counts.Run)
@@ -156,10 +154,7 @@ func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *opt
 	}
 	h.run(h.guard.Run)
 	h.run(h.answers.run)
-	h.run(func(ctx context.Context) error {
-		filewatch.Run(ctx, filewatch.Config{Path: h.path, Known: data, MaxSize: config.MaxSize, OnChange: h.fileChanged, OnAccess: h.fileAccess})
-		return nil
-	})
+	h.run(h.file.Run)
 	if o.signals {
 		h.run(h.followSignals())
 	}
@@ -172,9 +167,9 @@ func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *opt
 		})
 	}
 	h.mu.Lock()
-	h.assume(instances)
-	h.followFleet(h.rules.inForce)
-	h.followInvalidations(h.rules.inForce)
+	h.assume(file.Instances)
+	h.followFleet(file.Rules)
+	h.followInvalidations(file.Rules)
 	h.mu.Unlock()
 	go func() {
 		h.err = h.tasks.Wait()

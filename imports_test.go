@@ -61,7 +61,7 @@ var arrows = map[string][]string{
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "internal/sharing", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "internal/onhot", "internal/published", "internal/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/onhot", "internal/published", "internal/rulesfile", "internal/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 
 	"internal/doctor":  {"hotkeys", "internal/history", "internal/hotwords", "internal/published", "rules"},
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "internal/termtext", "internal/wire", "middleware", "rules"},
-	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
+	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/graphitesource", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/rulesfile", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":           nil, // the yardstick: shares no code with the measured code
 	"deploy":                 nil, // tests alone
@@ -82,6 +82,7 @@ var arrows = map[string][]string{
 	"internal/status":        {"internal/figure", "internal/httpserve"},
 	"internal/figure":        nil,
 	"internal/filewatch":     nil,
+	"internal/rulesfile":     {"config", "internal/figure", "internal/filewatch", "internal/loglimit", "rules"},
 	"internal/sdnotify":      nil,
 	"internal/answer":        nil,
 	"internal/loglimit":      nil,
@@ -138,7 +139,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/rulesfile", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and

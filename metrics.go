@@ -23,10 +23,9 @@ type scrape struct {
 }
 
 func (h *Hotparam) scrape() scrape {
-	s := scrape{Hotparam: h, guarded: h.guard.Stats(), onHot: h.answers.Stats()}
+	s := scrape{Hotparam: h, guarded: h.guard.Stats(), rules: h.rulesStats(), onHot: h.answers.Stats()}
 	h.mu.Lock()
 	joined := h.fleet.isJoined()
-	s.rules = h.rules.currentStats()
 	h.mu.Unlock()
 	if joined {
 		s.members = h.fleet.members.Stats()

@@ -44,21 +44,17 @@ const (
 
 func newMismatch(h *Hotparam, name string) *mismatch {
 	m := &mismatch{
-		client: h.client, log: h.log, namespace: h.rules.inForce.Namespace, every: lookEvery,
+		client: h.client, log: h.log, namespace: h.file.Rules().Namespace, every: lookEvery,
 		hotKeys: func() (hot []rules.Hot) {
 			for _, key := range h.guard.HotKeys() {
 				hot = append(hot, key.Hot)
 			}
 			return hot
 		},
-		rules: func() *rules.Rules {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			return h.rules.inForce
-		},
+		rules: h.file.Rules,
 	}
 	// Names do not arrive by Graphite or by a StatsD server that is not ours.
-	if s := h.rules.started; s.Source == config.SourceKafka || *s.StatsD.Meta {
+	if a := h.file.Start.Aggregator.WithDefaults(); a.Source == config.SourceKafka || *h.file.Start.StatsD.WithDefaults(a).Meta {
 		m.name = name
 	}
 	return m

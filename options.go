@@ -44,8 +44,8 @@ func WithName(name string) Option { return func(o *options) { o.name = name } }
 // signals are left to the program.
 func WithSignals() Option { return func(o *options) { o.signals = true } }
 
-// WithOnReload sets f, which is called with each file whose rules are put in force, except for
-// the first file, which Open reads. It must neither block nor call the Hotparam.
+// WithOnReload sets f, which is called with each changed file whose rules are in force, whether or not
+// the rules have changed. It must neither block nor call the Hotparam.
 func WithOnReload(f func(*config.File)) Option { return func(o *options) { o.onReload = f } }
 
 // WithShadow lets every request pass without waiting, whatever the rules say. Requests that

@@ -1,53 +1,45 @@
 package hotparam
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"reflect"
 	"syscall"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// rulesState is the state of the file and its rules.
-type rulesState struct {
-	inForce   *rules.Rules
-	started   settings // settings in the file that Open read
-	latest    settings // settings in the last good file
-	tried     []byte   // the contents that were read last, good or bad
-	readError string   // reason why the file cannot be read; "" if it can
-	stats     RulesStats
+// newRulesFile returns the follower of the file that Open has read.
+func (h *Hotparam) newRulesFile(file *config.File, data []byte) *rulesfile.Follower {
+	f := rulesfile.New(rulesfile.Config{
+		Path: h.path, Data: data, Start: file, Prepare: (*config.File).ReadRedactKey, Put: h.putInForce, Settings: settingsOf, Log: h.log,
+	})
+	f.OnRead(func(file *config.File) {
+		h.heartbeat.Now()
+		if file != nil && h.onReload != nil {
+			h.onReload(file)
+		}
+	})
+	return f
 }
 
-func newRulesState(file *config.File, data []byte) rulesState {
-	s := settingsOf(file)
-	return rulesState{inForce: file.Rules, started: s, latest: s, tried: data, stats: RulesStats{Version: file.Rules.Version, RedactKey: keyID(file.Rules)}}
-}
-
-// currentStats returns the counters and the present problem of the file.
-func (r *rulesState) currentStats() RulesStats {
-	s := r.stats
-	s.Problem = cmp.Or(r.readError, s.Problem)
-	return s
-}
-
-// settings are the parts of a file that only Open uses.
-type settings struct {
-	Source, KeyFile, KeyEnv string
-	Redis                   config.Redis
-	StatsD                  config.StatsD
-	Kafka                   config.Kafka
-}
-
-func settingsOf(file *config.File) settings {
+// settingsOf returns the settings of a file that only Open uses.
+func settingsOf(file *config.File) map[string]any {
 	a := file.Aggregator.WithDefaults()
-	return settings{a.Source, a.KeyFile, a.KeyEnv, a.Redis, file.StatsD.WithDefaults(a), file.Kafka.WithDefaults()}
+	return map[string]any{
+		"aggregator": config.Aggregator{Source: a.Source, KeyFile: a.KeyFile, KeyEnv: a.KeyEnv, Redis: a.Redis},
+		"statsd":     file.StatsD.WithDefaults(a), "kafka": file.Kafka.WithDefaults(),
+	}
+}
+
+// rulesStats returns the counters and the present problem of the file.
+func (h *Hotparam) rulesStats() RulesStats {
+	s := h.file.Stats()
+	return RulesStats{Version: s.Version, RedactKey: keyID(h.file.Rules()), Reloads: uint64(s.Reloads), Rejected: uint64(s.Rejected), Problem: s.Problem}
 }
 
 // keyID returns the id of the key that redacts values.
@@ -71,92 +63,35 @@ var ErrClosed = errors.New("hotparam: closed")
 // Programs need not call it when the file changes: a change is noticed within about half a
 // second.
 func (h *Hotparam) Reload() error {
-	h.reading.Lock()
-	defer h.reading.Unlock()
-	data, err := config.Read(h.path)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err != nil {
-		return h.reject(fmt.Errorf("hotparam: %w", err))
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		return ErrClosed
 	}
-	return h.putInForce(data)
+	if err := h.file.Reload(); err != nil {
+		return fmt.Errorf("hotparam: %w", err)
+	}
+	return nil
 }
 
 // putInForce puts the rules of a file in force: first in the guard, which may reject them, then in
-// the parts that cannot fail. The caller holds mu.
-func (h *Hotparam) putInForce(data []byte) error {
+// the parts that cannot fail.
+func (h *Hotparam) putInForce(file *config.File) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.closed {
 		return ErrClosed
 	}
-	h.rules.tried = data
-	file, err := config.Parse(h.path, data)
-	if err != nil {
-		return h.reject(fmt.Errorf("hotparam: %w", err))
-	}
-	if err := file.ReadRedactKey(); err != nil {
-		return h.reject(fmt.Errorf("hotparam: %s: %w", h.path, err))
-	}
 	if err := h.guard.Reload(file.Rules); err != nil {
-		return h.reject(fmt.Errorf("hotparam: %s: %w", h.path, err))
+		return err
 	}
 	h.answers.Adopt(file.Rules)
 	h.assume(file.Instances)
 	h.followFleet(file.Rules)
 	h.followInvalidations(file.Rules)
 	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)
-	h.rules.inForce = file.Rules
-	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""
-	h.rules.stats.Reloads++
-	h.heartbeat.Now()
-	h.log.Info("rules are in force", "version", file.Rules.Version)
-	was := h.rules.latest
-	h.rules.latest = settingsOf(file)
-	if !reflect.DeepEqual(h.rules.latest, was) && !reflect.DeepEqual(h.rules.latest, h.rules.started) {
-		h.log.Warn("the file has other addresses or credentials than when the process started: they are used from its next start on", "file", h.path)
-	}
-	if h.onReload != nil {
-		h.onReload(file)
-	}
 	return nil
-}
-
-// reject records why the file was not put in force, and returns err.
-func (h *Hotparam) reject(err error) error {
-	h.rules.stats.Rejected++
-	h.rules.stats.Problem = err.Error()
-	return err
-}
-
-// fileChanged is called with the new contents of the file.
-func (h *Hotparam) fileChanged(data []byte) {
-	h.reading.Lock()
-	defer h.reading.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if bytes.Equal(data, h.rules.tried) {
-		return // Reload has read it already, and put it in force or rejected it
-	}
-	h.logRejection(h.putInForce(data))
-}
-
-// fileAccess is called with an error when the file cannot be read, and with nil when it can
-// be read again.
-func (h *Hotparam) fileAccess(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.rules.readError = ""
-	if err != nil {
-		h.rules.readError = err.Error()
-		h.log.Warn("the file cannot be read: the rules stay as they are", "err", err)
-		return
-	}
-	h.log.Info("the file can be read again", "file", h.path)
-}
-
-func (h *Hotparam) logRejection(err error) {
-	if err != nil && !errors.Is(err, ErrClosed) {
-		h.log.Error("the rules stay as they are", "err", err)
-	}
 }
 
 // followSignals returns a task that reads the file again on SIGHUP. From now on the signal
@@ -171,7 +106,7 @@ func (h *Hotparam) followSignals() func(context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-hangups:
-				h.logRejection(h.Reload())
+				_ = h.Reload() // it is logged
 			}
 		}
 	}

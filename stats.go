@@ -40,6 +40,7 @@ type RulesStats struct {
 // Stats returns a snapshot.
 func (h *Hotparam) Stats() Stats {
 	s := Stats{
+		Rules:       h.rulesStats(),
 		Guard:       h.guard.Stats(),
 		Backend:     h.guard.BackendStats(),
 		Fleet:       h.guard.FleetStats(),
@@ -57,8 +58,5 @@ func (h *Hotparam) Stats() Stats {
 	if h.transport.Stats != nil {
 		s.Sink = h.transport.Stats()
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.Rules = h.rules.currentStats()
 	return s
 }

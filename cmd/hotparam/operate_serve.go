@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
@@ -19,6 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -34,7 +34,7 @@ type operatorPage struct {
 	tokensText []byte
 
 	view  *live.View
-	rules atomic.Pointer[rules.Rules] // nil without a file
+	rules *rulesfile.Follower // nil without a file
 }
 
 func withAnotherOperateAddress(err error) error {
@@ -44,7 +44,7 @@ func withAnotherOperateAddress(err error) error {
 // run serves the page until ctx ends.
 func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryption *tls.Config, guard page.GuardConfig) error {
 	if p.place.file != nil {
-		p.rules.Store(p.place.file.Rules)
+		p.rules = rulesfile.New(rulesfile.Config{Path: p.config, Start: p.place.file, Put: func(*config.File) error { return nil }, Log: p.log})
 	}
 	var err error
 	if p.view, err = live.NewView(p.client, live.Config{Namespace: p.place.namespace, Logger: p.log}); err != nil {
@@ -78,8 +78,8 @@ func (p *operatorPage) run(ctx context.Context, listener net.Listener, encryptio
 	group.Go(func() error { return p.view.Run(ctx) })
 	group.Go(func() error { return shown.Run(ctx) })
 	group.Go(func() error { return server.Serve(ctx, listener) })
-	if p.config != "" {
-		group.Go(func() error { p.followRules(ctx); return nil })
+	if p.rules != nil {
+		group.Go(func() error { return p.rules.Run(ctx) })
 	}
 	if p.tokens != "" {
 		group.Go(func() error { p.followTokens(ctx, access); return nil })
@@ -100,20 +100,6 @@ func (p *operatorPage) history() (*history.Store, func(), error) {
 	}
 	store, err := history.NewStore(client, place.namespace)
 	return store, func() { _ = client.Close() }, err // it has only read
-}
-
-// followRules reads the rules file again whenever it changes.
-func (p *operatorPage) followRules(ctx context.Context) {
-	filewatch.Run(ctx, filewatch.Config{Path: p.config, MaxSize: config.MaxSize, OnChange: func(data []byte) {
-		file, err := config.Parse(p.config, data)
-		if err != nil {
-			p.log.Warn("the rules file cannot be used: the page shows the rules as they were", "err", err)
-			return
-		}
-		if old := p.rules.Swap(file.Rules); old.Version != file.Rules.Version {
-			p.log.Info("the page shows changed rules", "version", file.Rules.Version)
-		}
-	}})
 }
 
 // followTokens reads the file of tokens again whenever it changes. A file that cannot be used changes
@@ -144,8 +130,16 @@ func (p *operatorPage) ready() (string, bool) {
 	return "ready", true
 }
 
+// ruleset returns the rules of the file, or nil without one.
+func (p *operatorPage) ruleset() *rules.Rules {
+	if p.rules == nil {
+		return nil
+	}
+	return p.rules.Rules()
+}
+
 func (p *operatorPage) ruleList() page.RuleList {
-	if r := p.rules.Load(); r != nil {
+	if r := p.ruleset(); r != nil {
 		return page.RulesOf(r)
 	}
 	return page.RuleList{Namespace: p.place.namespace, Rules: []page.RuleText{}}
@@ -154,7 +148,7 @@ func (p *operatorPage) ruleList() page.RuleList {
 // Find implements [page.Actor].
 func (p *operatorPage) Find(words string, action rules.ControlAction) (rules.Key, string, error) {
 	s := p.view.Snapshot()
-	search := keySearch{words: words, controls: s.Controls, ruleset: p.rules.Load(), releases: action == ""}
+	search := keySearch{words: words, controls: s.Controls, ruleset: p.ruleset(), releases: action == ""}
 	for i := range s.Hot {
 		search.hot = append(search.hot, s.Hot[i].Hot)
 	}

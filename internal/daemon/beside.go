@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 )
 
@@ -19,14 +20,14 @@ type companion struct {
 // accompanied is a pipeline with its rules file, its history and its companions.
 type accompanied struct {
 	pipeline
-	file    *rulesFile
+	file    *rulesfile.Follower
 	history *histories // nil without one
 	beside  []companion
 }
 
 // accompany adds to a pipeline the following of the rules file, the heartbeats, the baselines and,
 // if the file has them, the marks of the history and the webhook.
-func accompany(p pipeline, file *rulesFile, set *settings) (*accompanied, error) {
+func accompany(p pipeline, file *rulesfile.Follower, set *settings) (*accompanied, error) {
 	report, err := newFleetReport(p, file, set)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func accompany(p pipeline, file *rulesFile, set *settings) (*accompanied, error)
 	if err != nil {
 		return nil, err
 	}
-	a := &accompanied{p, file, set.history, []companion{{file.watch, file.collect}, {run: report.beat.Run}, {report.followFleet, report.collect}, baselines}}
+	a := &accompanied{p, file, set.history, []companion{{file.Run, func(s figure.Samples) { figure.Collect(s, rulesfile.Figures, file.Stats()) }}, {run: report.beat.Run}, {report.followFleet, report.collect}, baselines}}
 	if set.history != nil {
 		marks, err := markEvents(a, report, set)
 		if err != nil {
@@ -71,14 +72,14 @@ func (a *accompanied) Run(ctx context.Context) error {
 // reloadNow reads the file and notifies systemd, since `systemctl reload` waits for it.
 func (a *accompanied) reloadNow(systemd *sdnotify.Notifier) {
 	systemd.Reloading()
-	a.file.reload()
+	_ = a.file.Reload() // it is logged
 	words, _ := readyWords(a)
 	systemd.Ready(words)
 }
 
 func (a *accompanied) ready() (string, error) {
 	words, err := a.pipeline.ready()
-	stats := a.file.read()
+	stats := a.file.Stats()
 	if err != nil {
 		return "", fmt.Errorf("%w%s", err, stats.Words())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/history"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/wire"
@@ -95,13 +96,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file := newRulesFile(d.settings, p.reload)
-	more, err := newAdmin(d.settings, listener.Addr(), file.rules)
+	file := newRulesFile(d.settings, p)
+	more, err := newAdmin(d.settings, listener.Addr(), file.Rules)
 	if err != nil {
 		return err
 	}
 	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: d.Redis, Rules: func() explain.Rules {
-		return explain.RulesOf(d.File, file.rules())
+		return explain.RulesOf(d.File, file.Rules())
 	}}))
 	if more.page != nil {
 		more.handle("GET "+history.Path, d.history.handler())
@@ -117,4 +118,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return hangups.Follow(ctx, func() { whole.reloadNow(systemd) })
 	}})
 	return whole.serve(ctx, listener, more, systemd, d.settings)
+}
+
+// newRulesFile returns the follower of the daemon's file.
+func newRulesFile(set *settings, p pipeline) *rulesfile.Follower {
+	return rulesfile.New(rulesfile.Config{
+		Path: set.Path, Start: set.File, Prepare: set.Override, Log: set.Log,
+		Put: func(file *config.File) error { return p.reload(file.Rules) },
+		Settings: func(file *config.File) map[string]any {
+			a := file.Aggregator
+			a.HoldDuringOutage = 0 // instances apply it without a restart
+			return map[string]any{"aggregator": a, "statsd": file.StatsD, "kafka": file.Kafka, "graphite": file.Graphite, "webhook": file.Webhook}
+		},
+	})
 }

@@ -21,7 +21,7 @@ func markEvents(a *accompanied, report *fleetReport, set *settings) (companion, 
 	if err != nil {
 		return companion{}, err
 	}
-	m := &marker{histories: set.history, ready: a.ready, version: a.file.rulesVersion}
+	m := &marker{histories: set.history, ready: a.ready, version: func() string { return a.file.Stats().Version }}
 	report.marks = m
 	return companion{
 		run:     func(ctx context.Context) error { return follower.Run(ctx, m.events) },

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/metricpage"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/internal/status"
 )
 
@@ -24,7 +25,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"detector":  metricpage.Rows(detectorMetrics),
 		"cost":      metricpage.Rows(costMetrics),
 		"publisher": metricpage.Rows(publisherMetrics),
-		"process":   slices.Concat(metricpage.Rows(status.RulesFigures), metricpage.Rows(page.Figures), metricpage.Rows(status.HTTPFigures), metricpage.Rows(status.BuildFigures)),
+		"process":   slices.Concat(metricpage.Rows(rulesfile.Figures), metricpage.Rows(page.Figures), metricpage.Rows(status.HTTPFigures), metricpage.Rows(status.BuildFigures)),
 		"fleet":     metricpage.Rows(fleetMetrics),
 		"kafka":     append(append(metricpage.Rows(kafkaDecoderMetrics), metricpage.Rows(kafkaMetrics)...), metricpage.Rows(partitionMetrics)...),
 		"graphite":  metricpage.Rows(graphiteMetrics),

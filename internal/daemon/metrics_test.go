@@ -35,6 +35,7 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
@@ -68,6 +69,23 @@ func readMetricsDoc(t *testing.T) (text string, documented map[string]documented
 	}
 	return string(data), documented
 }
+
+const goodRules = `namespace: shop
+rules:
+  - {id: search-terms, match: {route: "GET /search"}, by: [q], hot: {rate: 200/s}, limit: {rate: 50/s}}
+`
+
+// write writes a file of the test, and returns its path.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hotparam.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func unchanged(*config.File) error { return nil }
 
 // daemonRegistry returns the metrics of a daemon with the source, without starting it.
 func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
@@ -111,8 +129,8 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rulesFile := newRulesFile(set, p.reload)
-	whole := &accompanied{p, rulesFile, nil, []companion{events, baselines, {collect: new(histories).collect}, {collect: rulesFile.collect}, {collect: collectFleet}, {collect: collectPool}}}
+	rules := newRulesFile(set, p)
+	whole := &accompanied{p, rules, nil, []companion{events, baselines, {collect: new(histories).collect}, {collect: func(s figure.Samples) { figure.Collect(s, rulesfile.Figures, rules.Stats()) }}, {collect: collectFleet}, {collect: collectPool}}}
 	shown := page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})
 	return status.Registry(statusOf(whole, shown, set), httpserve.New(httpserve.Config{}))
 }

@@ -10,11 +10,13 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -23,7 +25,6 @@ type fleetReport struct {
 	beat      *hotkeys.Heartbeat
 	client    redis.UniversalClient
 	namespace string
-	version   func() string       // version of the rules in force
 	rules     func() *rules.Rules // the rules in force
 	outcomes  *admitted.Totals
 	marks     *marker // nil without a history
@@ -48,12 +49,12 @@ type admittedFigures struct {
 	OfBound            float64 // the highest part of that bound that a key has reached
 }
 
-func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, error) {
-	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, version: file.rulesVersion, rules: file.rules, outcomes: set.outcomes}
+func newFleetReport(p pipeline, file *rulesfile.Follower, set *settings) (*fleetReport, error) {
+	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, rules: file.Rules, outcomes: set.outcomes}
 	self := rules.Member{Name: cmp.Or(set.File.Aggregator.Name, collector.DefaultInstance()), Role: rules.RoleAggregator, Program: set.Build.Version, Started: time.Now(), MemoryMax: set.File.Aggregator.Memory}
 	var err error
 	r.beat, err = hotkeys.NewHeartbeat(set.Redis, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.Log, Member: func() rules.Member {
-		m, rules := self, file.read()
+		m, rules := self, file.Stats()
 		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		p.reportTo(&m)
 		return m
@@ -61,7 +62,7 @@ func newFleetReport(p pipeline, file *rulesFile, set *settings) (*fleetReport, e
 	if err != nil {
 		return nil, err
 	}
-	file.onChange(r.beat.Now) // others see the version at once, not with the next heartbeat
+	file.OnRead(func(*config.File) { r.beat.Now() }) // others see the version at once, not with the next heartbeat
 	return r, nil
 }
 
@@ -106,7 +107,7 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 		}
 		for i := range members {
 			f.Roles[members[i].Role]++
-			if members[i].RulesVersion != r.version() {
+			if members[i].RulesVersion != r.rules().Version {
 				f.Others++
 			}
 		}

@@ -7,7 +7,6 @@
 //	requests.go  a line as a request to the guard, which makes its keys
 //	slots.go     requests sorted and sent by their own times
 //	follow.go    the follower
-//	reload.go    rules that change
 //	stats.go     counters · metrics.go their metrics · service.go the process
 //
 // A line may be written late: when its request is done, or when a buffer of the server is full.

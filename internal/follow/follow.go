@@ -15,9 +15,8 @@ import (
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/replay"
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -44,8 +43,7 @@ type Follower struct {
 	config    Config
 	log       *slog.Logger
 	rules     *rules.Rules // rules at the start
-	data      []byte       // contents of the file at the start
-	inForce   rulesState
+	file      *rulesfile.Follower
 	values    []string
 	transport hotparam.Transport
 	counts    *collector.Collector
@@ -70,11 +68,11 @@ func New(c Config) (*Follower, error) {
 		return nil, errors.New("follow: standard input (-) cannot be combined with files")
 	}
 	f := &Follower{config: c, log: c.Log}
-	var err error
-	if f.data, err = config.Read(c.Path); err != nil {
+	data, err := config.Read(c.Path)
+	if err != nil {
 		return nil, err
 	}
-	file, err := config.Parse(c.Path, f.data)
+	file, err := config.Parse(c.Path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +82,32 @@ func New(c Config) (*Follower, error) {
 		}
 		return nil, err
 	}
+	f.file = rulesfile.New(rulesfile.Config{
+		Path: c.Path, Data: data, Start: file, Prepare: (*config.File).ReadRedactKey, Put: f.putInForce, Log: f.log,
+	})
 	return f, nil
+}
+
+// Rules returns the state of the rules. It is safe for concurrent use.
+func (f *Follower) Rules() rulesfile.Stats { return f.file.Stats() }
+
+// Reload reads the file again and puts its rules in force. If it cannot use them, it logs why
+// and keeps the present rules. Changes of the file are also noticed without a call of Reload. It
+// is safe for concurrent use.
+func (f *Follower) Reload() { _ = f.file.Reload() }
+
+// putInForce puts the rules of a file in force while requests are counted.
+func (f *Follower) putInForce(file *config.File) error {
+	if err := f.requests.guard.Reload(file.Rules); err != nil {
+		return err
+	}
+	f.slots.life.Store(int64(lifeOf(file.Rules)))
+	for _, value := range replay.Values(file.Rules) {
+		if !slices.Contains(f.values, value) {
+			f.log.Warn("a rule names a field that is not read from the logs until this process restarts", "name", value)
+		}
+	}
+	return nil
 }
 
 func (f *Follower) build(file *config.File) (err error) {
@@ -92,7 +115,6 @@ func (f *Follower) build(file *config.File) (err error) {
 		return err
 	}
 	f.rules = file.Rules
-	f.inForce.stats = status.RulesFile{Version: f.rules.Version, Rules: len(f.rules.Rules), Loaded: time.Now()}
 	key, err := file.Aggregator.SigningKey()
 	if err != nil {
 		return err
@@ -175,7 +197,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		filewatch.Run(watching, filewatch.Config{Path: f.config.Path, Known: f.data, MaxSize: config.MaxSize, OnChange: func(data []byte) { f.putInForce(data) }})
+		_ = f.file.Run(watching) // it has no error
 	}()
 	defer func() {
 		stop()

@@ -2,13 +2,13 @@ package follow
 
 import (
 	"github.com/hotparam/hotparam/internal/figure"
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/rulesfile"
 )
 
 // Collect adds the follower's metrics to s.
 func (f *Follower) Collect(s figure.Samples) {
 	figure.Collect(s, Figures, f.Stats())
-	figure.Collect(s, status.RulesFigures, f.Rules())
+	figure.Collect(s, rulesfile.Figures, f.Rules())
 }
 
 // Figures are the metrics of the followed logs.

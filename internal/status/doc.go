@@ -2,5 +2,5 @@
 // HTTP, profiles, and SIGHUP. The aggregator, the guard and the follower of logs use it.
 //
 //	server.go   health, readiness, metrics · pprof.go profiles · build.go the version
-//	rules.go    the rules file that each of them follows · hangups.go SIGHUP
+//	hangups.go  SIGHUP
 package status

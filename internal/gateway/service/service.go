@@ -134,9 +134,7 @@ func (s *Service) Run(ctx context.Context, with RunConfig) error {
 // reload reads the file again.
 func (s *Service) reload() {
 	s.systemd.Reloading()
-	if err := s.config.Hotparam.Reload(); err != nil {
-		s.config.Log.Error("the rules stay as they are", "err", err)
-	}
+	_ = s.config.Hotparam.Reload() // it is logged
 	s.systemd.Ready(s.statusLine())
 }
 
