@@ -2,14 +2,15 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -70,12 +71,17 @@ func (c *DetectConfig) stream(ctx context.Context, w rules.Window) (_ lineStream
 			zipf: NewZipf(newRand(c.Generate.Seed), c.Generate.Zipf, c.Generate.Keys),
 		}, func() {}, nil
 	}
-	maker, err := newKeys(c.Rules)
-	if err != nil {
+	l := &logged{prefix: prefix, pane: int64(w.Pane), log: c.Log}
+	var err error
+	if l.counts, err = collector.New(collector.Config{Sink: l, Rules: c.Rules, Budget: -1}); err != nil {
+		return nil, nil, err
+	}
+	if l.guard, err = middleware.New(c.Rules, l.counts, middleware.WithoutLocal()); err != nil {
 		return nil, nil, err
 	}
 	next, stop := iter.Pull2(c.Log.Entries(ctx))
-	return &logged{prefix: prefix, pane: int64(w.Pane), log: c.Log, next: next, keys: maker}, stop, nil
+	l.next = next
+	return l, stop, nil
 }
 
 // generated is a stream by Zipf's law, with events evenly spread over each window. Twenty events
@@ -118,13 +124,17 @@ func (g *generated) fill(b *packetBatch) (more bool, err error) {
 
 func (g *generated) progress() (done, total int64) { return g.done, g.total() }
 
-// logged is a stream from an access log, on the log's clock, which never goes backward.
+// logged is a stream from an access log, on the log's clock, which never goes backward. A guard
+// makes the keys, and a collector that is flushed after each request sends them.
 type logged struct {
+	collector.CountsOnly
 	prefix string
 	pane   int64
 	log    *accesslog.Log
 	next   func() (accesslog.Entry, error, bool)
-	keys   *keyMaker
+	guard  *middleware.Guard
+	counts *collector.Collector
+	batch  *packetBatch // the batch to fill
 	now    int64
 	ahead  accesslog.Entry // the next entry, already read, of a later pane
 	held   bool
@@ -132,6 +142,7 @@ type logged struct {
 }
 
 func (l *logged) fill(b *packetBatch) (more bool, err error) {
+	l.batch = b
 	for b.events < maxBatch {
 		entry, ok := l.ahead, l.held
 		if !ok {
@@ -147,89 +158,36 @@ func (l *logged) fill(b *packetBatch) (more bool, err error) {
 			return true, nil
 		}
 		l.held, l.now = false, t
-		l.keys.eachKey(entry, func(key []byte) { b.add(t, false, l.prefix, key) })
+		path, query, _ := strings.Cut(entry.Target, "?")
+		l.guard.Check(middleware.Request{Method: entry.Method, Path: path, Query: query})
+		l.counts.Flush(context.Background(), time.Unix(0, t))
 		l.done++
 	}
 	return true, nil
 }
+
+// Send implements [collector.Sink].
+func (l *logged) Send(_ context.Context, _ collector.Flush, counts []collector.Count) collector.Sent {
+	for _, c := range counts {
+		if base.IsTotal(c.Text) || base.IsAgain(c.Text) {
+			continue // not a key
+		}
+		for range c.N {
+			l.batch.add(l.now, false, l.prefix, c.Text)
+		}
+	}
+	return collector.Sent{Lines: int64(len(counts))}
+}
+
+// Fit implements [collector.Sink].
+func (*logged) Fit(text []byte) []byte { return wire.Plain.Fit(text) }
+
+// Close implements [collector.Sink].
+func (*logged) Close() error { return nil }
 
 func (l *logged) progress() (done, total int64) {
 	if l.log.IsStream() {
 		return l.done, -1
 	}
 	return l.done, l.log.Stats().Good
-}
-
-// keyMaker makes the keys of a log's requests, by one rule for all of them.
-type keyMaker struct {
-	selection rules.By
-	secrets   *rules.Secrets
-	params    rules.Params
-	text      []byte
-}
-
-func newKeys(ruleset *rules.Rules) (*keyMaker, error) {
-	selection := ruleset.Rules[0].By
-	switch selection.Kind {
-	case rules.ByAll, rules.ByEach, rules.ByNames:
-		return &keyMaker{selection: selection, secrets: &ruleset.Secrets}, nil
-	default:
-		return nil, errors.New("bench: keys consist of all parameters, of each, or of named ones")
-	}
-}
-
-// eachKey calls f with each key of a request.
-func (k *keyMaker) eachKey(e accesslog.Entry, f func(key []byte)) {
-	path, query, _ := strings.Cut(e.Target, "?")
-	k.params.Reset()
-	k.params.AddQuery(query)
-	k.params.Sort()
-	k.text = append(rules.AppendPath(append(append(k.text[:0], e.Method...), ' '), path), '?')
-	head := len(k.text)
-	var n int
-	var ok bool
-	switch k.selection.Kind {
-	case rules.ByEach:
-		each := k.params.Combine(&k.selection, k.secrets)
-		for set := each.Next(0); set != 0; set = each.Next(set) {
-			k.text = k.params.AppendCombination(k.text[:head], &each, set)
-			f(fit(k.text))
-		}
-		k.more(each.More, head, f)
-		return
-	case rules.ByNames:
-		if k.text, n, ok = k.params.AppendNamed(k.text, k.selection.Names); !ok {
-			pairs := k.params.Pair(k.selection.Names)
-			for i := range pairs.Len() {
-				k.text = k.params.AppendPairing(k.text[:head], i)
-				f(fit(k.text))
-			}
-			k.more(pairs.More, head, f)
-			return
-		}
-		if n == 0 {
-			return
-		}
-	default:
-		if k.text, n = k.params.AppendAll(k.text, k.secrets); n == 0 {
-			k.text = k.text[:head-1] // only a route, without "?"
-		}
-	}
-	f(fit(k.text))
-}
-
-// more calls f with the key that stands for a request's further keys, if there are any.
-func (k *keyMaker) more(more bool, head int, f func(key []byte)) {
-	if more {
-		k.text = base.AppendMore(k.text[:head])
-		f(fit(k.text))
-	}
-}
-
-// fit shortens a key as the guard and its sink do.
-func fit(text []byte) []byte {
-	if len(text) > rules.MaxText {
-		text = base.CutKey(text, rules.MaxText)
-	}
-	return wire.Plain.Fit(text)
 }
