@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -35,25 +34,3 @@ func (f logFrame) slotIsWindow() bool { return false }
 func (f logFrame) placeAfterReset(start, _, distance, _ int64) int64 { return max(0, start-distance) }
 
 func (f logFrame) placeFrom(_ logFrame, start, _, _ int64) int64 { return start }
-
-// Clone returns a copy that shares nothing with w. Package permits plans with it.
-func (w *window[F]) Clone() State {
-	c := *w
-	c.slots = w.slots.copied()
-	c.others = slices.Clone(w.others)
-	for i := range c.others {
-		c.others[i].slots = w.others[i].slots.copied()
-	}
-	return &c
-}
-
-// ReleaseNewest returns the n permits that were taken last, at now, whichever calls took them.
-// Package permits has no marks to return by.
-func (w *window[F]) ReleaseNewest(now time.Duration, n int64) {
-	t, _ := w.advance(now)
-	for n > 0 && w.slots.len() > 0 {
-		newest := *w.slots.newest()
-		w.giveBack(t, max(newest.start, w.since), newest.start, n)
-		n -= newest.n
-	}
-}

@@ -38,10 +38,14 @@ var permitCases = []permitCase{
 		p.checkAvailable(x, 0)
 		p.takes(x, 1, false)
 		p.fails(p.config.New(p.T, 1)[0].UpdateRate(p.Context(), rateOf(2, time.Hour)), permits.ErrRateNotSet)
+		each := rateOf(2, time.Hour)
+		each.PerClient = true
+		p.must(x.UpdateRate(p.Context(), each)) // other permits
+		p.checkAvailable(x, 2)
 	}},
 	{name: "E1: a rate that is none is an error", run: func(p *permitsWorld) {
 		x := p.config.New(p.T, 1)[0]
-		for _, r := range []permits.Rate{{}, rateOf(0, sec), rateOf(-1, sec), rateOf(1, 0), rateOf(1, -sec)} {
+		for _, r := range []permits.Rate{{}, rateOf(0, sec), rateOf(-1, sec), rateOf(1, 0), rateOf(1, -sec), rateOf(1, 1<<62), keptFor(sec - 1), keptFor(-1)} {
 			if _, err := x.TrySetRate(p.Context(), r); err == nil {
 				p.Fatalf("%+v was set", r)
 			}

@@ -81,6 +81,11 @@ func rateOf(n int64, per time.Duration) permits.Rate {
 	return permits.Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
+// keptFor returns a rate of one permit a second with a KeepAlive.
+func keptFor(d time.Duration) permits.Rate {
+	return permits.Rate{Rate: perSecond(1), KeepAlive: d}
+}
+
 // takes fails unless the attempt to acquire n permits has the wanted result.
 func (p *permitsWorld) takes(x permits.RateLimiter, n int64, want bool) {
 	p.Helper()

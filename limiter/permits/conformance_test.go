@@ -11,7 +11,7 @@ import (
 func TestPermitsConform(t *testing.T) {
 	limitertest.TestPermits(t, limitertest.PermitsConfig{
 		New: func(_ *testing.T, clients int) []permits.RateLimiter {
-			p := permits.New(permits.Config{})
+			p := permits.New()
 			all := make([]permits.RateLimiter, clients)
 			for i := range all {
 				all[i] = p.Client(strconv.Itoa(i))

@@ -12,7 +12,7 @@ import (
 // Two permits an hour, which all clients share.
 func Example() {
 	ctx := context.Background()
-	p := permits.New(permits.Config{})
+	p := permits.New()
 	set, err := p.TrySetRate(ctx, permits.Rate{Rate: rules.Rate{N: 2, Per: time.Hour}})
 	if err != nil {
 		panic(err)

@@ -3,16 +3,7 @@ package permits
 import (
 	"context"
 	"time"
-
-	"github.com/hotparam/hotparam/limiter"
 )
-
-// Config configures a [Memory]. The zero value is valid.
-type Config struct {
-	// Clock returns the time since some fixed instant. Nil means the system's monotonic
-	// clock. Waits are timed by the system's clock in any case.
-	Clock func() time.Duration
-}
 
 // Memory is a [RateLimiter] in this process, as one client sees it. Each acquisition takes
 // 16 bytes until its interval has passed. It starts no goroutine.
@@ -21,13 +12,13 @@ type Memory struct {
 	client string
 }
 
+var _ RateLimiter = (*Memory)(nil)
+
 // New returns a RateLimiter without a rate, as the client with the empty name sees it.
-func New(cfg Config) *Memory {
-	if cfg.Clock == nil {
-		start := time.Now()
-		cfg.Clock = func() time.Duration { return time.Since(start) }
-	}
-	return &Memory{object: &object{clock: cfg.Clock, ends: noEnd, clients: map[string]*permitAccount{}}}
+func New() *Memory {
+	o := &object{start: time.Now(), ends: noEnd, clients: map[string]*takes{}}
+	o.line.Take = o.take
+	return &Memory{object: o}
 }
 
 // Client returns the object as client id sees it. It has permits of its own if the rate is
@@ -36,25 +27,33 @@ func (p *Memory) Client(id string) *Memory {
 	return &Memory{object: p.object, client: id}
 }
 
-// do calls f at the object's time with the lock held, unless the context has ended.
-func (p *Memory) do(ctx context.Context, f func(o *object) error) error {
+// do calls f with the object's lock held, unless the context has ended.
+func (p *Memory) do(ctx context.Context, f func(o *object, now time.Duration) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	o := p.object
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.tick()
-	return f(o)
+	p.object.mu.Lock()
+	defer p.object.mu.Unlock()
+	return f(p.object, p.object.expire())
+}
+
+// doSet is do, if a rate is set.
+func (p *Memory) doSet(ctx context.Context, f func(o *object, now time.Duration)) error {
+	return p.do(ctx, func(o *object, now time.Duration) error {
+		if !o.isSet() {
+			return ErrRateNotSet
+		}
+		f(o, now)
+		return nil
+	})
 }
 
 // TrySetRate implements [RateLimiter].
-func (p *Memory) TrySetRate(ctx context.Context, r Rate) (bool, error) {
-	set := false
-	err := p.do(ctx, func(o *object) error {
-		if err := r.Validate(); err != nil {
-			return err
-		}
+func (p *Memory) TrySetRate(ctx context.Context, r Rate) (set bool, err error) {
+	if err := r.Validate(); err != nil {
+		return false, err
+	}
+	err = p.do(ctx, func(o *object, _ time.Duration) error {
 		if set = !o.isSet(); set {
 			o.reset(r)
 		}
@@ -65,10 +64,10 @@ func (p *Memory) TrySetRate(ctx context.Context, r Rate) (bool, error) {
 
 // SetRate implements [RateLimiter].
 func (p *Memory) SetRate(ctx context.Context, r Rate) error {
-	return p.do(ctx, func(o *object) error {
-		if err := r.Validate(); err != nil {
-			return err
-		}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	return p.do(ctx, func(o *object, _ time.Duration) error {
 		o.reset(r)
 		return nil
 	})
@@ -76,104 +75,69 @@ func (p *Memory) SetRate(ctx context.Context, r Rate) error {
 
 // UpdateRate implements [RateLimiter].
 func (p *Memory) UpdateRate(ctx context.Context, r Rate) error {
-	return p.do(ctx, func(o *object) error {
-		switch err := r.Validate(); {
-		case err != nil:
-			return err
-		case !o.isSet():
-			return ErrRateNotSet
-		case r.PerClient != o.rate.PerClient:
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	return p.doSet(ctx, func(o *object, _ time.Duration) {
+		if r.PerClient != o.rate.PerClient {
 			o.reset(r)
-			return nil
+			return
 		}
 		if o.keptAlive { // the old rate's KeepAlive; extendLife sets the new one's
 			o.ends, o.keptAlive = noEnd, false
 		}
 		o.rate = r
-		o.extendLife()
-		for _, c := range o.clients {
-			c.log.Adapt(quotaOf(o.rate.Rate), o.now)
-		}
-		o.wakeFirsts()
-		return nil
+		o.extendLife(0)
+		o.line.Wake(r.PerClient)
 	})
 }
 
 // Config implements [RateLimiter].
 func (p *Memory) Config(ctx context.Context) (r Rate, err error) {
-	err = p.do(ctx, func(o *object) error {
-		if !o.isSet() {
-			return ErrRateNotSet
-		}
-		r = o.rate
-		return nil
-	})
+	err = p.doSet(ctx, func(o *object, _ time.Duration) { r = o.rate })
 	return r, err
 }
 
 // TryAcquire implements [RateLimiter].
 func (p *Memory) TryAcquire(ctx context.Context, n int64) (bool, error) {
-	return p.TryAcquireWithin(ctx, n, 0)
+	return p.object.line.Acquire(ctx, p.client, n, 0)
 }
 
 // TryAcquireWithin implements [RateLimiter].
 func (p *Memory) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
-	var took bool
-	var w *permitWaiter
-	err := p.do(ctx, func(o *object) (err error) {
-		took, w, err = o.acquire(p.client, n, max(timeout, 0))
-		return err
-	})
-	if w == nil {
-		return took, err
-	}
-	return p.object.wait(ctx, w)
+	return p.object.line.Acquire(ctx, p.client, n, timeout)
 }
 
 // Acquire implements [RateLimiter].
 func (p *Memory) Acquire(ctx context.Context, n int64) error {
-	_, err := p.TryAcquireWithin(ctx, n, noEnd)
+	_, err := p.object.line.Acquire(ctx, p.client, n, noEnd)
 	return err
 }
 
 // Release implements [RateLimiter].
 func (p *Memory) Release(ctx context.Context, n int64) error {
-	return p.do(ctx, func(o *object) error {
-		switch {
-		case n < 1:
-			return ErrNone
-		case !o.isSet():
-			return ErrRateNotSet
-		}
-		o.extendLife()
-		if c := o.knownAccount(p.client); c != nil {
-			c.release(o.now, n)
-		}
-		return nil
+	if n < 1 {
+		return ErrNone
+	}
+	return p.doSet(ctx, func(o *object, now time.Duration) {
+		o.extendLife(0)
+		o.takesOf(p.client, now).release(n)
+		o.line.Wake(o.rate.PerClient)
 	})
 }
 
 // AvailablePermits implements [RateLimiter].
 func (p *Memory) AvailablePermits(ctx context.Context) (n int64, err error) {
-	err = p.do(ctx, func(o *object) error {
-		if !o.isSet() {
-			return ErrRateNotSet
-		}
-		n = o.rate.Rate.N
-		if c := o.knownAccount(p.client); c != nil {
-			n = c.log.Do(o.now, limiter.Request{Kind: limiter.Peek}).Remaining
-		}
-		return nil
-	})
+	err = p.doSet(ctx, func(o *object, now time.Duration) { n = max(0, o.rate.Rate.N-o.takesOf(p.client, now).used) })
 	return n, err
 }
 
 // Expire implements [RateLimiter].
 func (p *Memory) Expire(ctx context.Context, after time.Duration) (set bool, err error) {
-	err = p.do(ctx, func(o *object) error {
+	err = p.do(ctx, func(o *object, now time.Duration) error {
 		if set = o.isSet(); set {
-			o.ends, o.keptAlive = endAfter(o.now, max(after, 0)), false
-			o.tick()
+			o.ends, o.keptAlive = add(now, max(after, 0)), false
+			o.expire()
 		}
 		return nil
 	})
@@ -182,7 +146,7 @@ func (p *Memory) Expire(ctx context.Context, after time.Duration) (set bool, err
 
 // ClearExpire implements [RateLimiter].
 func (p *Memory) ClearExpire(ctx context.Context) (had bool, err error) {
-	err = p.do(ctx, func(o *object) error {
+	err = p.do(ctx, func(o *object, _ time.Duration) error {
 		had = o.ends != noEnd
 		o.ends, o.keptAlive = noEnd, false
 		return nil
@@ -192,7 +156,7 @@ func (p *Memory) ClearExpire(ctx context.Context) (had bool, err error) {
 
 // Delete implements [RateLimiter].
 func (p *Memory) Delete(ctx context.Context) (set bool, err error) {
-	err = p.do(ctx, func(o *object) error {
+	err = p.do(ctx, func(o *object, _ time.Duration) error {
 		if set = o.isSet(); set {
 			o.reset(Rate{})
 		}

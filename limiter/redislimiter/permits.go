@@ -2,14 +2,12 @@ package redislimiter
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,8 +82,7 @@ type Permits struct {
 	taken  atomic.Uint64
 	gate   *gate
 
-	mu   sync.Mutex
-	line list.List // queue of *permitsWaiter
+	line permits.Line
 }
 
 var _ permits.RateLimiter = (*Permits)(nil)
@@ -104,13 +101,35 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 		return nil, fmt.Errorf("redislimiter: permits: %w", err)
 	}
 	key := redisKey(c.Namespace, hashOf("permits", c.Name)) + ":permits"
-	return &Permits{
+	p := &Permits{
 		cfg:    c,
 		client: client,
 		keys:   []string{key, key + ":taken", key + ":taken:" + hashOf(c.Client)},
 		id:     incarnation(),
 		gate:   newGate(client, c.Timeout, breaker.Config[string]{Min: c.Retry, Logger: slog.New(slog.DiscardHandler)}),
-	}, nil
+	}
+	p.line.Take, p.line.Recheck = p.takePermits, permitsRecheck
+	return p, nil
+}
+
+// permitsRecheck is the longest time between two asks of the first waiter, since others may
+// release permits or change the rate.
+const permitsRecheck = time.Second
+
+// TryAcquire implements [permits.RateLimiter].
+func (p *Permits) TryAcquire(ctx context.Context, n int64) (bool, error) {
+	return p.TryAcquireWithin(ctx, n, 0)
+}
+
+// TryAcquireWithin implements [permits.RateLimiter].
+func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
+	return p.line.Acquire(ctx, "", n, timeout)
+}
+
+// Acquire implements [permits.RateLimiter].
+func (p *Permits) Acquire(ctx context.Context, n int64) error {
+	_, err := p.TryAcquireWithin(ctx, n, math.MaxInt64)
+	return err
 }
 
 // TrySetRate implements [permits.RateLimiter].
@@ -152,7 +171,7 @@ func (p *Permits) storeRate(ctx context.Context, how string, r permits.Rate) (bo
 	if err != nil {
 		return false, p.wrapError("set the rate", err)
 	}
-	p.wakeFirst()
+	p.line.Wake(false)
 	return done == 1, nil
 }
 
@@ -208,7 +227,7 @@ func (p *Permits) Release(ctx context.Context, n int64) error {
 	case back < 0:
 		return permits.ErrRateNotSet
 	}
-	p.wakeFirst()
+	p.line.Wake(false)
 	return nil
 }
 
@@ -243,7 +262,7 @@ func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
 func (p *Permits) Delete(ctx context.Context) (bool, error) {
 	done, err := p.runScript(ctx, permitsDelete).Int64()
 	if err == nil {
-		p.wakeFirst()
+		p.line.Wake(false)
 	}
 	return done == 1, p.wrapError("delete", err)
 }

@@ -74,10 +74,9 @@ const (
 	permitsTooMany = -2
 )
 
-// takePermits takes n permits if they are available and no one is before the caller. Otherwise it
-// returns the time until they will be. After an error nothing is taken, as far as Redis can be
+// takePermits implements [permits.Line].Take. After an error nothing is taken, as far as Redis can be
 // reached.
-func (p *Permits) takePermits(ctx context.Context, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
+func (p *Permits) takePermits(ctx context.Context, _ string, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
 	id := p.id + strconv.FormatUint(p.taken.Add(1), 36)
 	args := make([]any, 0, 3+len(before))
 	args = append(args, n, id, 0)

@@ -25,7 +25,7 @@ func TestPermitsEntriesAreBounded(t *testing.T) {
 	const calls, all = 4_000, 12_000
 	must(t, p.SetRate(ctx, permitRate(all, time.Hour)))
 	for i := range calls {
-		took, _, err := p.takePermits(ctx, 3, false, nil)
+		took, _, err := p.takePermits(ctx, "", 3, false, nil)
 		must(t, err)
 		if !took {
 			t.Fatalf("call %d of %d took nothing", i, calls)

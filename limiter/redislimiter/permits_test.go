@@ -142,7 +142,7 @@ func TestPermitsWait(t *testing.T) {
 		{n: 3, before: []int64{3, 2, 2}, want: 4 * time.Hour},
 		{n: 2, before: []int64{math.MaxInt64}, want: 2 * time.Hour},
 	} {
-		took, wait, err := p.takePermits(ctx, test.n, false, test.before)
+		took, wait, err := p.takePermits(ctx, "", test.n, false, test.before)
 		must(t, err)
 		if took || wait > test.want || wait < test.want-time.Since(start) {
 			t.Errorf("%d after %v: %v, wait %v, want about %v", test.n, test.before, took, wait, test.want)
@@ -151,7 +151,7 @@ func TestPermitsWait(t *testing.T) {
 	// The wait is as reported.
 	must(t, p.SetRate(ctx, permitRate(2, 200*time.Millisecond)))
 	for {
-		took, wait, err := p.takePermits(ctx, 2, false, nil)
+		took, wait, err := p.takePermits(ctx, "", 2, false, nil)
 		must(t, err)
 		if wait < 0 || wait > 200*time.Millisecond {
 			t.Fatalf("wait %v", wait)
@@ -174,7 +174,7 @@ func TestPermitsLine(t *testing.T) {
 	ctx := t.Context()
 	must(t, p.SetRate(ctx, permitRate(2, time.Hour)))
 	takesNow(t, p, 2, true)
-	stands := func(n int) { eventually(t, "a place in line", func() bool { return len(p.wanted()) == n }) }
+	stands := func(n int) { eventually(t, "a place in line", func() bool { return p.line.Waiting() == n }) }
 	order := make(chan string, 4)
 	var all sync.WaitGroup
 	for i, name := range []string{"a", "b", "c", "d"} {
@@ -278,7 +278,7 @@ func TestPermitsClockGoesBack(t *testing.T) {
 		takesNow(t, p, 2, false)
 		takesNow(t, p, 1, true)
 		left(t, p, 0)
-		_, wait, err := p.takePermits(ctx, 4, false, nil)
+		_, wait, err := p.takePermits(ctx, "", 4, false, nil)
 		must(t, err)
 		if bound := 90*time.Minute + min(back, time.Minute); wait > bound || wait < bound-2*time.Minute {
 			t.Errorf("back by %v: all are there in %v, want %v at most", back, wait, bound)
@@ -382,7 +382,7 @@ func TestPermitsLikeMemory(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(r *rapid.T) {
 		run++
-		memory := permits.New(permits.Config{})
+		memory := permits.New()
 		type both struct{ memory, redis permits.RateLimiter }
 		var clients []both
 		for i := range 2 {
