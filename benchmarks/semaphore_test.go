@@ -15,10 +15,7 @@ import (
 func BenchmarkSemaphore(b *testing.B) {
 	ctx := context.Background()
 	b.Run("hotparam", func(b *testing.B) {
-		s, err := semaphore.New(semaphore.Config{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		s := semaphore.New(semaphore.Config{})
 		b.ReportAllocs()
 		for b.Loop() {
 			lease, d, err := s.Acquire(ctx, "GET /report", semaphore.Request{Permits: 8, N: 1})

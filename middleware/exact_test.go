@@ -340,10 +340,7 @@ func (failing) Acquire(context.Context, string, semaphore.Request) (semaphore.Le
 // policy applies.
 func TestExactConcurrency(t *testing.T) {
 	rule := exactly(busyRule(t, "r", byNames("q"), 2, 0), "")
-	all, err := semaphore.New(semaphore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := semaphore.New(semaphore.Config{})
 	one := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithSemaphore(all))
 	two := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithSemaphore(all))
 	first, second := letIn(t, one, search), letIn(t, two, search)

@@ -137,12 +137,8 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	if err != nil {
 		return err
 	}
-	permits, err := semaphore.New(semaphore.Config{MaxKeys: maxKeys})
-	if err != nil {
-		return err
-	}
 	opts := append([]Option{unknownParams(c.Rules)}, c.Options...)
-	opts = append(opts, WithBackend(backend), WithSemaphore(permits), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys), WithLog(slog.New(slog.DiscardHandler)))
+	opts = append(opts, WithBackend(backend), WithSemaphore(semaphore.New(semaphore.Config{})), WithoutLocal(), WithoutWaiting(), WithMaxKeys(maxKeys), WithLog(slog.New(slog.DiscardHandler)))
 	g, err := New(c.Rules, counts, opts...)
 	if err != nil {
 		return err

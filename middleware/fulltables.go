@@ -34,9 +34,6 @@ func (g *Guard) tableUses() map[fullTable]displacement {
 			n := k.Stats()
 			uses[fullTable{k, rule}] = displacement{n.Displaced, n.Inherited}
 		}
-		if p := s.kept.permits; p != nil {
-			uses[fullTable{p, rule}] = displacement{displaced: p.Stats().Crowded}
-		}
 	}
 	for _, s := range g.rules.Load().allSpecs {
 		add(s)

@@ -91,10 +91,7 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 	if err := g.newBackends(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	var err error
-	if g.heldPermits, err = semaphore.New(semaphore.Config{}); err != nil {
-		return nil, fmt.Errorf("middleware: %w", err)
-	}
+	g.heldPermits = semaphore.New(semaphore.Config{})
 	if err := g.install(ruleset, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}

@@ -225,11 +225,7 @@ func (s *namedSemaphore) Acquire(ctx context.Context, key string, ask semaphore.
 // Instances share the permits by a semaphore, under the name of the pool. While it is unavailable,
 // when_redis_is_away decides.
 func TestHeldOverInstances(t *testing.T) {
-	memory, err := semaphore.New(semaphore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := &namedSemaphore{Acquirer: memory}
+	all := &namedSemaphore{Acquirer: semaphore.New(semaphore.Config{})}
 	instance := func(away rules.OutagePolicy) *fixture {
 		r := autoRule(t, "r", "db", "q")
 		r.Limit.Outage = away

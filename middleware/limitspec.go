@@ -186,7 +186,7 @@ func (b *specBuilder) continueHolding(s *limitSpec) {
 // makePermits makes the semaphore of a limit with concurrency, or keeps the old one, to which
 // permits in use will be returned. A key's permits are the same whether an exception matches
 // it or not. Keys that are held by their cost share those of the guard.
-func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
+func (b *specBuilder) makePermits(s *limitSpec, r *rule) error {
 	if s.limit.Scope.InRedis() && b.opts.semaphore == nil {
 		return errNoSemaphore
 	}
@@ -194,11 +194,11 @@ func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
 		return nil
 	}
 	if s.kept.permits == nil {
-		s.kept.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.maxKeys})
+		s.kept.permits = semaphore.New(semaphore.Config{})
 		b.permits[r.ID] = s.kept.permits
 	}
 	s.permits = s.kept.permits
-	return err
+	return nil
 }
 
 // makeBuckets makes the buckets of a rule without hot, or keeps the old ones, which get their

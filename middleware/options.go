@@ -124,10 +124,9 @@ func WithoutWaiting() Option { return func(o *options) { o.noWait = true } }
 func WithClock(now func() time.Duration) Option { return func(o *options) { o.clock = now } }
 
 // WithMaxKeys sets the number of keys of each limit that have their own place in this process.
-// It holds for rules without hot, for concurrency, and for limits with scope: exact while
-// their backend is unavailable. The default is [rules.Rules.LimitKeys]. The debts of further
-// keys are estimates that are never too low; see [limiter.Memory] and
-// [semaphore.Config.MaxKeys].
+// It holds for rules without hot, and for limits with scope: exact while their backend is
+// unavailable. The default is [rules.Rules.LimitKeys]. The debts of further keys are estimates
+// that are never too low; see [limiter.Memory].
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
 // WithOnSwap sets f, which is called whenever the set of hot keys of this process has

@@ -35,11 +35,7 @@ type Pool struct {
 
 // NewPool returns a pool in which no customer has more than half of the workers.
 func NewPool(workers int, pace *limiter.Limiter) (*Pool, error) {
-	slots, err := semaphore.New(semaphore.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return &Pool{Workers: workers, PerCustomer: int64(max(1, workers/2)), Pace: pace, slots: slots}, nil
+	return &Pool{Workers: workers, PerCustomer: int64(max(1, workers/2)), Pace: pace, slots: semaphore.New(semaphore.Config{})}, nil
 }
 
 // Run does the jobs until there are no more, or the context ends. Then the jobs that have begun

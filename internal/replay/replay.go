@@ -209,8 +209,7 @@ func InMemory(clock func() time.Duration) ([]middleware.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns, err := semaphore.New(semaphore.Config{})
-	return []middleware.Option{middleware.WithoutWaiting(), middleware.WithBackend(all), middleware.WithSemaphore(turns)}, err
+	return []middleware.Option{middleware.WithoutWaiting(), middleware.WithBackend(all), middleware.WithSemaphore(semaphore.New(semaphore.Config{}))}, nil
 }
 
 func (r *replay) requests(ctx context.Context) error {

@@ -18,10 +18,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	line, err := semaphore.New(semaphore.Config{Unfair: true})
-	if err != nil {
-		panic(err)
-	}
+	line := semaphore.New(semaphore.Config{Unfair: true})
 	start := time.Now()
 	work := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
 	limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,13 +9,7 @@ import (
 
 func TestSemaphoreConforms(t *testing.T) {
 	limitertest.TestSemaphore(t, limitertest.SemaphoreConfig{
-		New: func(t *testing.T) semaphore.Acquirer {
-			s, err := semaphore.New(semaphore.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
+		New:      func(*testing.T) semaphore.Acquirer { return semaphore.New(semaphore.Config{}) },
 		Synctest: true,
 	})
 }

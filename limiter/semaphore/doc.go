@@ -7,7 +7,6 @@
 //	                                              └───────┘ handed over
 //
 // The files, in that order: semaphore.go the interface · memory.go [Memory] and its counters ·
-// stripe.go the keys under one lock · key.go the permits held of one key · crowd.go the keys for
-// which there is no room · queue.go the waiters · slot.go the reusable place of a lease · lease.go
-// [Lease], the handle of its holder.
+// stripe.go the keys under one lock · key.go the permits held of one key · queue.go the
+// waiters · slot.go the reusable place of a lease · lease.go [Lease], the handle of its holder.
 package semaphore

@@ -10,10 +10,7 @@ import (
 
 // Two reports of each customer are made at a time, and one more may wait for a second.
 func Example() {
-	reports, err := semaphore.New(semaphore.Config{})
-	if err != nil {
-		panic(err)
-	}
+	reports := semaphore.New(semaphore.Config{})
 	ask := semaphore.Request{Permits: 2, N: 1, Queue: 1, Within: time.Second}
 	report := func(customer string) error {
 		lease, d, err := reports.Acquire(context.Background(), customer, ask)

@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"maps"
-	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -12,7 +11,6 @@ import (
 // guards it.
 type keyState struct {
 	name    string
-	hash    uint64
 	stripe  *stripe // fixed
 	permits int64
 	held    int64         // above permits after these became fewer
@@ -24,10 +22,9 @@ type keyState struct {
 	// timed.
 	contended bool
 
-	crowded bool // without a place in the table: see crowd
-	idle    bool
-	listed  bool      // whether the key is in idleKeys
-	behind  *keyState // next key in that list
+	idle   bool
+	listed bool      // whether the key is in idleKeys
+	behind *keyState // next key in that list
 }
 
 func (k *keyState) free() int64 { return k.permits - k.held }
@@ -75,14 +72,11 @@ func (k *keyState) estimate(ask *Request, now time.Duration) time.Duration {
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 
-// busyKey returns a key whose permits may be granted: k, or a new one if k is nil. It returns nil
-// if there is no room. If the key was idle, the caller must grant permits at once.
-func (st *stripe) busyKey(k *keyState, hash uint64, name string, permits int64) *keyState {
+// busyKey returns a key whose permits may be granted: k, or a new one if k is nil. If the key was
+// idle, the caller must grant permits at once.
+func (st *stripe) busyKey(k *keyState, name string, permits int64) *keyState {
 	if k == nil {
-		if !st.makeRoom() {
-			return nil
-		}
-		k = &keyState{name: name, hash: hash, stripe: st, permits: permits, idle: true}
+		k = &keyState{name: name, stripe: st, permits: permits, idle: true}
 		if st.keys == nil {
 			st.keys = make(map[string]*keyState)
 		}
@@ -108,48 +102,24 @@ func (st *stripe) markIdle(k *keyState) {
 	if !k.listed {
 		st.idle.add(k)
 	}
-	if st.idle.len.Load() > maxIdleKeys {
+	if st.idle.len > maxIdleKeys {
 		st.forget()
 	}
 }
 
-// makeRoom makes room for a new key, and reports whether there is any. To evict an idle key of
-// another stripe it does not wait for that stripe's lock.
-func (st *stripe) makeRoom() bool {
-	s := st.semaphore
-	if s.keys.Add(1) <= s.max || st.forget() {
-		return true
-	}
-	for i := range s.stripes {
-		other := &s.stripes[i]
-		if other == st || other.idle.len.Load() == 0 || !other.mu.TryLock() {
-			continue
-		}
-		found := other.forget()
-		other.mu.Unlock()
-		if found {
-			return true
-		}
-	}
-	s.keys.Add(-1)
-	return false
-}
-
-// forget removes the key that has been idle for longest, and reports whether there was one.
-func (st *stripe) forget() bool {
+// forget removes the key that has been idle for longest.
+func (st *stripe) forget() {
 	for k := st.idle.pop(); k != nil; k = st.idle.pop() {
 		if k.idle {
 			st.remove(k)
-			return true
+			return
 		}
 	}
-	return false
 }
 
 // remove removes a key. A map keeps its room, so one that has become nearly empty is replaced.
 func (st *stripe) remove(k *keyState) {
 	delete(st.keys, k.name)
-	st.semaphore.keys.Add(-1)
 	if n := len(st.keys); n < st.most/8 {
 		old := st.keys
 		st.keys, st.most = make(map[string]*keyState, n), n
@@ -165,7 +135,7 @@ const maxIdleKeys = 16
 // whenever it is asked for, and adding it again, would be useless work.
 type idleKeys struct {
 	oldest, newest *keyState
-	len            atomic.Int32 // written under the lock
+	len            int
 }
 
 func (l *idleKeys) add(k *keyState) {
@@ -176,7 +146,7 @@ func (l *idleKeys) add(k *keyState) {
 		l.newest.behind = k
 	}
 	l.newest = k
-	l.len.Add(1)
+	l.len++
 }
 
 // pop removes the oldest key and returns it, or nil.
@@ -184,7 +154,7 @@ func (l *idleKeys) pop() *keyState {
 	k := l.oldest
 	if k != nil {
 		l.oldest, k.behind, k.listed = k.behind, nil, false
-		l.len.Add(-1)
+		l.len--
 	}
 	return k
 }

@@ -1,9 +1,7 @@
 package semaphore
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -11,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held; the
-// last thousand keys are kept for a while longer. It starts no goroutine: callers wait in their
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held, so less
+// than the requests that hold them; the last thousand keys are kept for a while longer. It starts no goroutine: callers wait in their
 // own.
 //
 // The queue is fair: no caller takes a permit while one of the same or a better class waits. A
@@ -26,9 +24,7 @@ import (
 // overload the queue is empty and the order does not matter.
 type Memory struct {
 	unfair   bool
-	max      int64
-	keys     atomic.Int64 // number of keys, including idle ones
-	draining atomic.Bool  // written before, and read under, each stripe's lock
+	draining atomic.Bool // written before, and read under, each stripe's lock
 	start    time.Time
 	seed     maphash.Seed
 	stripes  [stripeCount]stripe
@@ -36,39 +32,20 @@ type Memory struct {
 
 // Config configures a [Memory]. The zero value is valid.
 type Config struct {
-	// MaxKeys is the number of keys whose permits may be held at a time, up to 16,777,216. Zero
-	// means 65,536. A key beyond it never holds more than its permits, and does not wait. It
-	// may be refused while fewer are held, since such keys share counters. Stats.Crowded counts
-	// it. The counters take at most 64 bytes for each of MaxKeys, from the first time that
-	// there is no room for a key.
-	MaxKeys int
 	// Unfair serves the newest waiter first.
 	Unfair bool
 }
 
-// defaultKeys is the default of Config.MaxKeys.
-const defaultKeys = 1 << 16
-
-// mostKeys prevents a typing error from reserving all memory.
-const mostKeys = 1 << 24
-
 // drainRetry is the RetryAfter of a denial during a drain, whose length is unknown.
 const drainRetry = time.Second
 
-// crowdRetry is the RetryAfter of a key without a place, whose leases are not timed.
-const crowdRetry = time.Second
-
 // New returns a Memory. It starts nothing.
-func New(c Config) (*Memory, error) {
-	c.MaxKeys = cmp.Or(c.MaxKeys, defaultKeys)
-	if c.MaxKeys < 1 || c.MaxKeys > mostKeys {
-		return nil, fmt.Errorf("semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, mostKeys)
-	}
-	s := &Memory{unfair: c.Unfair, max: int64(c.MaxKeys), start: time.Now(), seed: maphash.MakeSeed()}
+func New(c Config) *Memory {
+	s := &Memory{unfair: c.Unfair, start: time.Now(), seed: maphash.MakeSeed()}
 	for i := range s.stripes {
 		s.stripes[i].semaphore = s
 	}
-	return s, nil
+	return s
 }
 
 // Acquire implements [Acquirer]. It allocates nothing for a key whose permits are held, or were
@@ -81,9 +58,8 @@ func (s *Memory) Acquire(ctx context.Context, key string, ask Request) (held Lea
 		return Lease{}, rules.Decision{}, err
 	}
 	ask.Class = min(max(ask.Class, 0), rules.MaxClasses-1)
-	hash := maphash.String(s.seed, key)
-	st := &s.stripes[hash%stripeCount]
-	l, w := st.acquire(hash, key, &ask, &d)
+	st := &s.stripes[maphash.String(s.seed, key)%stripeCount]
+	l, w := st.acquire(key, &ask, &d)
 	if w != nil {
 		if l, d, err = st.wait(ctx, w, &ask); err != nil {
 			return Lease{}, rules.Decision{}, err
@@ -107,20 +83,11 @@ func (s *Memory) Drain() {
 // Resume ends a Drain.
 func (s *Memory) Resume() { s.draining.Store(false) }
 
-// Stats is a snapshot of the held permits, with counters of the outcomes of Acquire.
+// Stats is a snapshot of the held permits.
 type Stats struct {
 	Keys    int64 // keys with held permits
 	Held    int64 // permits
 	Waiting int64
-
-	Admitted  uint64
-	Busy      uint64 // denied at once without waiting
-	Full      uint64 // denied at once because the queue was full
-	Late      uint64 // denied after waiting until the deadline
-	TooMany   uint64 // denied because they wanted more than all permits
-	Drained   uint64 // denied by Drain
-	Cancelled uint64 // asks whose context ended while they waited
-	Crowded   uint64 // asks for keys without room, admitted or busy
 }
 
 // Stats returns a snapshot, taken of one stripe of keys after the other.

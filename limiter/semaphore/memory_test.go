@@ -6,28 +6,16 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
-
-func newSemaphore(t testing.TB, c semaphore.Config) *semaphore.Memory {
-	t.Helper()
-	s, err := semaphore.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // semaphoreAsk returns a request for one of the permits that waits for up to an hour.
 func semaphoreAsk(permits int64) semaphore.Request {
@@ -100,7 +88,7 @@ func (l *semaphoreLine) release(i int) {
 }
 
 func TestSemaphore(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{})
+	s := semaphore.New(semaphore.Config{})
 	ask := semaphore.Request{Permits: 2, N: 1}
 	a := mustHold(t, s, "k", ask)
 	b, d, err := s.Acquire(t.Context(), "k", ask)
@@ -117,13 +105,13 @@ func TestSemaphore(t *testing.T) {
 	mustBeBusy(t, s, "k", ask)
 	a.Release()
 	b.Release()
-	if got, want := s.Stats(), (semaphore.Stats{Admitted: 4, Busy: 2}); got != want {
+	if got, want := s.Stats(), (semaphore.Stats{}); got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)
 	}
 }
 
 func TestSemaphoreArguments(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{})
+	s := semaphore.New(semaphore.Config{})
 	for _, tc := range []struct {
 		key string
 		ask semaphore.Request
@@ -159,174 +147,13 @@ func TestSemaphoreArguments(t *testing.T) {
 	if got := s.Stats(); got.Held != 0 || got.Keys != 0 || got.Waiting != 0 {
 		t.Errorf("left: %+v", got)
 	}
-	for _, keys := range []int{-1, 1<<24 + 1} {
-		if _, err := semaphore.New(semaphore.Config{MaxKeys: keys}); err == nil {
-			t.Errorf("MaxKeys %d: no error", keys)
-		}
-	}
-}
-
-// A key beyond the bound is limited to its permits like any other. Its permits are free again once
-// they are released.
-func TestSemaphoreFull(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
-	ask := semaphore.Request{Permits: 1, N: 1, Queue: 1, Within: time.Hour}
-	a, b, c := mustHold(t, s, "a", ask), mustHold(t, s, "b", ask), mustHold(t, s, "c", ask)
-	for range 100 {
-		if d := mustBeBusy(t, s, "c", ask); d.RetryAfter <= 0 || d.Limit != 1 || d.Remaining != 0 {
-			t.Fatalf("a third key: %+v", d)
-		}
-	}
-	a.Release()
-	mustBeBusy(t, s, "c", ask) // there would be room now
-	c.Release()
-	c.Release()
-	c = mustHold(t, s, "c", ask)
-	if got, want := s.Stats(), (semaphore.Stats{Keys: 2, Held: 2, Admitted: 4, Busy: 101, Crowded: 102}); got != want {
-		t.Errorf("Stats() = %+v, want %+v", got, want)
-	}
-	c.Release()
-	b.Release()
-}
-
-// Keys come and go while there is room for few. None holds more than its permits, and once all are
-// released each key gets all of its own.
-func TestSemaphoreFullInAnyOrder(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		s, err := semaphore.New(semaphore.Config{MaxKeys: rapid.IntRange(1, 3).Draw(rt, "room")})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		type holding struct {
-			semaphore.Lease
-			key string
-			n   int64
-		}
-		var leases []holding
-		held := map[string]int64{}
-		for range rapid.IntRange(1, 80).Draw(rt, "steps") {
-			if len(leases) > 0 && rapid.Bool().Draw(rt, "release") {
-				i := rapid.IntRange(0, len(leases)-1).Draw(rt, "which")
-				leases[i].Release()
-				leases[i].Release()
-				held[leases[i].key] -= leases[i].n
-				leases = slices.Delete(leases, i, i+1)
-				continue
-			}
-			h := holding{key: rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(rt, "key"), n: rapid.Int64Range(1, 3).Draw(rt, "n")}
-			permits := rapid.Int64Range(1, 3).Draw(rt, "permits")
-			lease, d, err := s.Acquire(t.Context(), h.key, semaphore.Request{Permits: permits, N: h.n})
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if !d.Allowed {
-				continue
-			}
-			h.Lease = lease
-			leases = append(leases, h)
-			if held[h.key] += h.n; held[h.key] > permits {
-				rt.Fatalf("%q holds %d of %d", h.key, held[h.key], permits)
-			}
-		}
-		for _, l := range leases {
-			l.Release()
-		}
-		for key := range held {
-			lease, d, err := s.Acquire(t.Context(), key, semaphore.Request{Permits: 2, N: 2})
-			if err != nil || !d.Allowed {
-				rt.Fatalf("%q, when all is given back: %+v, %v", key, d, err)
-			}
-			lease.Release()
-		}
-		if got := s.Stats(); got.Held != 0 || got.Keys != 0 {
-			rt.Fatalf("%+v", got)
-		}
-	})
-}
-
-// TestSemaphoreCrowd checks the chance, stated in LIMITS.md, that a key without leases is refused.
-func TestSemaphoreCrowd(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{})
-	ask := semaphore.Request{Permits: 1, N: 1}
-	for i := range 67_000 {
-		mustHold(t, s, fmt.Sprint("stranger", i), ask)
-	}
-	refused := 0
-	for i := range 20_000 {
-		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), ask)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Release()
-		if !d.Allowed {
-			refused++
-		}
-	}
-	if t.Logf("%d of 20,000 refused", refused); refused > 2 {
-		t.Errorf("%d of 20,000 keys that hold nothing are refused", refused)
-	}
-}
-
-// Keys that were only asked for recently take no other key's place.
-func TestIdleKeysKeepNobodyOut(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{MaxKeys: 20})
-	for i := range 1000 {
-		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), semaphore.Request{Permits: 1, N: 1})
-		if err != nil || d.Reason != rules.ReasonWithin {
-			t.Fatalf("key %d, alone: %+v, %v", i, d, err)
-		}
-		l.Release()
-	}
-	for i := range 20 {
-		mustHold(t, s, fmt.Sprint(i), semaphore.Request{Permits: 1, N: 1})
-	}
-	if got, want := s.Stats(), (semaphore.Stats{Keys: 20, Held: 20, Admitted: 1020}); got != want {
-		t.Errorf("Stats() = %+v, want %+v", got, want)
-	}
-}
-
-func TestSemaphoreOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ask := semaphoreAsk(3)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
-		var held []semaphore.Lease
-		for range 3 {
-			held = append(held, mustHold(t, line.s, "k", ask))
-		}
-		low, two := ask, ask
-		low.Class, two.N = 2, 2
-		line.come(t.Context(), "low", low)
-		line.come(t.Context(), "two", two)
-		line.come(t.Context(), "third", ask)
-		line.want()
-		held[0].Release() // one is free, and two are wanted
-		line.want()
-		now := ask
-		now.Within = 0
-		if d := mustBeBusy(t, line.s, "k", now); d.Remaining != 1 { // the waiters come first
-			t.Errorf("barging: %+v", d)
-		}
-		held[1].Release()
-		line.want("two")
-		held[2].Release()
-		line.want("two", "third")
-		all := ask
-		all.Class, all.N = 1, 3
-		line.come(t.Context(), "all", all)
-		line.release(0) // two are free; the waiter for all three comes before "low"
-		line.want("two", "third")
-		line.release(1)
-		line.want("two", "third", "all")
-		line.release(2)
-		line.want("two", "third", "all", "low")
-	})
 }
 
 // Within a class the newest is first, even past others of its class that need more than is free.
 func TestSemaphoreUnfair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{Unfair: true})}
+		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{Unfair: true})}
 		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
 		low, two := ask, ask
 		low.Class, two.N = 1, 2
@@ -349,62 +176,11 @@ func TestSemaphoreUnfair(t *testing.T) {
 	})
 }
 
-// A waiter that leaves makes way for those behind it.
-func TestSemaphoreLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ask := semaphoreAsk(2)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
-		mustHold(t, line.s, "k", ask)
-		two, three := ask, ask
-		two.N, two.Within = 2, time.Second
-		three.N = 2
-		line.come(t.Context(), "two", two)
-		ctx, cancel := context.WithCancel(t.Context())
-		line.come(ctx, "three", three)
-		line.come(t.Context(), "one", ask)
-		time.Sleep(time.Second - 1)
-		line.want()
-		time.Sleep(time.Nanosecond)
-		line.want("two denied")
-		cancel()
-		synctest.Wait()
-		line.mu.Lock()
-		slices.Sort(line.served) // two were served at once
-		line.mu.Unlock()
-		line.want("one", "three context canceled", "two denied")
-		got := line.s.Stats()
-		if want := (semaphore.Stats{Keys: 1, Held: 2, Admitted: 2, Late: 1, Cancelled: 1}); got != want {
-			t.Errorf("Stats() = %+v, want %+v", got, want)
-		}
-	})
-}
-
-func TestSemaphoreQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ask := semaphoreAsk(1)
-		ask.Queue = 2
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
-		a := mustHold(t, line.s, "k", ask)
-		line.come(t.Context(), "first", ask)
-		line.come(t.Context(), "second", ask)
-		mustBeBusy(t, line.s, "k", ask)
-		ask.Class = -1 // as 0: no better than they
-		mustBeBusy(t, line.s, "k", ask)
-		a.Release()
-		line.want("first")
-		line.come(t.Context(), "third", ask)
-		if got, want := line.s.Stats(), (semaphore.Stats{Keys: 1, Held: 1, Waiting: 2, Admitted: 2, Full: 2}); got != want {
-			t.Errorf("Stats() = %+v, want %+v", got, want)
-		}
-		line.s.Drain()
-	})
-}
-
 // A reload changes the number of permits. Existing leases stay valid.
 func TestSemaphoreResize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(2)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{})}
 		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
 		two := ask
 		two.N = 2
@@ -441,7 +217,7 @@ func TestSemaphoreResize(t *testing.T) {
 func TestSemaphoreDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(1)
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{})}
 		a := mustHold(t, line.s, "k", ask)
 		line.come(t.Context(), "waiter", ask)
 		line.s.Drain()
@@ -451,7 +227,7 @@ func TestSemaphoreDrain(t *testing.T) {
 		}
 		mustBeBusy(t, line.s, "k", ask)
 		a.Release()
-		if got, want := line.s.Stats(), (semaphore.Stats{Admitted: 1, Drained: 3}); got != want {
+		if got, want := line.s.Stats(), (semaphore.Stats{}); got != want {
 			t.Errorf("Stats() = %+v, want %+v", got, want)
 		}
 		line.s.Resume()
@@ -465,7 +241,7 @@ func TestSemaphoreEstimate(t *testing.T) {
 		ask := semaphoreAsk(2)
 		now := ask
 		now.Within = 0
-		line := &semaphoreLine{t: t, s: newSemaphore(t, semaphore.Config{})}
+		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{})}
 		retry := func(n int64, class int, want time.Duration) {
 			t.Helper()
 			ask := now
@@ -501,41 +277,11 @@ func TestSemaphoreEstimate(t *testing.T) {
 	})
 }
 
-// If permits are handed over at the instant the context ends, they go to the next waiter.
-func TestSemaphoreCancelAtHandover(t *testing.T) {
-	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSemaphore(t, semaphore.Config{})
-			a := mustHold(t, s, "k", semaphoreAsk(1))
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				if l, _, err := s.Acquire(ctx, "k", semaphoreAsk(1)); err == nil {
-					l.Release()
-				}
-			}()
-			next := make(chan semaphore.Lease)
-			synctest.Wait()
-			go func() {
-				l, _, _ := s.Acquire(t.Context(), "k", semaphoreAsk(1))
-				next <- l
-			}()
-			synctest.Wait()
-			go cancel()
-			a.Release()
-			(<-next).Release()
-			synctest.Wait()
-			if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Keys != 0 {
-				t.Errorf("left: %+v", got)
-			}
-		})
-	}
-}
-
 // At no time are more permits held than there are, and none is lost.
 func TestSemaphoreConcurrent(t *testing.T) {
 	const keys, permits, workers, rounds = 3, 4, 32, 300
 	for _, unfair := range []bool{false, true} {
-		s := newSemaphore(t, semaphore.Config{Unfair: unfair})
+		s := semaphore.New(semaphore.Config{Unfair: unfair})
 		var held [keys]atomic.Int64
 		var wg sync.WaitGroup
 		for i := range workers {
@@ -563,7 +309,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Keys != 0 || got.Admitted == 0 {
+		if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Keys != 0 {
 			t.Errorf("unfair %v: left %+v", unfair, got)
 		}
 	}
@@ -571,7 +317,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 
 // A key that comes and goes allocates nothing.
 func TestSemaphoreAllocations(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{})
+	s := semaphore.New(semaphore.Config{})
 	ask := semaphore.Request{Permits: 10, N: 1}
 	mustHold(t, s, "known", ask)
 	for _, key := range []string{"known", "new"} {
@@ -583,7 +329,7 @@ func TestSemaphoreAllocations(t *testing.T) {
 
 // Keys that are free again take no memory.
 func TestSemaphoreMemory(t *testing.T) {
-	s := newSemaphore(t, semaphore.Config{MaxKeys: 40_000})
+	s := semaphore.New(semaphore.Config{})
 	var leases []semaphore.Lease
 	before := heapInUse()
 	for i := range 40_000 {
@@ -612,7 +358,7 @@ func heapInUse() uint64 {
 }
 
 func BenchmarkSemaphore(b *testing.B) {
-	s := newSemaphore(b, semaphore.Config{})
+	s := semaphore.New(semaphore.Config{})
 	ask := semaphore.Request{Permits: math.MaxInt64, N: 1}
 	mustHold(b, s, "k", ask)
 	b.ReportAllocs()

@@ -76,10 +76,7 @@ func isReady(w *waiter) bool {
 func TestSemaphoreIsItsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &semaphoreModel{unfair: rapid.Bool().Draw(rt, "unfair"), permits: 3}
-		s, err := New(Config{Unfair: m.unfair})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		s := New(Config{Unfair: m.unfair})
 		st := &s.stripes[0]
 		var leases []modelLease
 		var released []Lease // again and again
@@ -103,7 +100,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 					Within:  time.Duration(rapid.IntRange(0, 3).Draw(rt, "within")) * time.Hour,
 				}
 				var d rules.Decision
-				l, w := st.acquire(0, "k", ask, &d)
+				l, w := st.acquire("k", ask, &d)
 				if m.held > 0 || len(m.line) > 0 {
 					m.line = slices.DeleteFunc(m.line, func(w *modelWaiter) bool {
 						gone := w.n > ask.Permits

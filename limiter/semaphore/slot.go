@@ -43,7 +43,6 @@ func (st *stripe) grant(k *keyState, n int64) *slot {
 	}
 	k.held += n
 	st.stats.Held += n
-	st.stats.Admitted++
 	return s
 }
 
@@ -86,13 +85,7 @@ func (st *stripe) giveBack(s *slot) {
 		s.next, st.free = st.free, s
 		st.freeSlots++
 	}
-	switch {
-	case k.crowded:
-		st.crowd.add(k.hash, -n)
-		return
-	case k.line != nil:
-		st.serve(k)
-	}
+	st.serve(k)
 	if k.held == 0 {
 		st.markIdle(k)
 	}

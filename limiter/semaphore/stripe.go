@@ -18,8 +18,7 @@ type stripe struct {
 	keys      map[string]*keyState // allocated with the first key
 	most      int                  // number of keys that the map has had, and has room for
 	idle      idleKeys
-	crowd     *crowd // nil until there was no room for a key
-	free      *slot  // list of free slots
+	free      *slot // list of free slots
 	freeSlots int
 	grants    uint
 	stats     Stats
@@ -28,7 +27,7 @@ type stripe struct {
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
 // acquire takes permits, denies them, or queues a waiter. It sets d, which must be zero.
-func (st *stripe) acquire(hash uint64, name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
+func (st *stripe) acquire(name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: no code outside this package is called here
 	k := st.keys[name]
 	if k != nil && k.permits != ask.Permits {
@@ -43,24 +42,11 @@ func (st *stripe) acquire(hash uint64, name string, ask *Request, d *rules.Decis
 	}
 	switch {
 	case st.semaphore.draining.Load():
-		st.stats.Drained++
 		*d = k.denial(ask, drainRetry)
 	case ask.N > ask.Permits:
-		st.stats.TooMany++
 		*d = k.denial(ask, 0)
 	default:
-		held := int64(0)
-		if k == nil { // a key that holds permits without a place gets none
-			held = st.crowd.holds(hash)
-		}
-		if held == 0 {
-			k = st.busyKey(k, hash, name, ask.Permits)
-		}
-		if k == nil {
-			l = st.grantCrowded(hash, ask, held, d)
-			break
-		}
-		l, w = st.grantOrQueue(k, ask, d)
+		l, w = st.grantOrQueue(st.busyKey(k, name, ask.Permits), ask, d)
 	}
 	st.mu.Unlock()
 	return l, w
@@ -74,13 +60,7 @@ func (st *stripe) grantOrQueue(k *keyState, ask *Request, d *rules.Decision) (*s
 		return l, nil
 	}
 	k.contended = true
-	switch {
-	case ask.Within <= 0:
-		st.stats.Busy++
-		*d = k.denial(ask, k.estimate(ask, st.now()))
-		return nil, nil
-	case k.waiting() >= max(ask.Queue, 0):
-		st.stats.Full++
+	if ask.Within <= 0 || k.waiting() >= max(ask.Queue, 0) {
 		*d = k.denial(ask, k.estimate(ask, st.now()))
 		return nil, nil
 	}
@@ -116,7 +96,6 @@ func (st *stripe) denyLate(w *waiter, ask *Request) {
 		return
 	}
 	st.removeWaiter(w)
-	st.stats.Late++
 	w.decision = w.key.denial(ask, w.key.estimate(ask, st.now()))
 }
 
@@ -125,12 +104,10 @@ func (st *stripe) denyLate(w *waiter, ask *Request) {
 func (st *stripe) cancel(w *waiter) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.stats.Cancelled++
 	switch {
 	case w.place != nil:
 		st.removeWaiter(w)
 	case w.lease != nil:
-		st.stats.Admitted--
 		st.giveBack(w.lease)
 	}
 }
@@ -163,7 +140,6 @@ func (st *stripe) resize(k *keyState, permits int64) {
 	if less && k.line != nil {
 		for w := range k.line.all() {
 			if w.n > permits {
-				st.stats.TooMany++
 				st.dismiss(w, 0)
 			}
 		}
@@ -177,7 +153,6 @@ func (st *stripe) drain() {
 	for _, k := range st.keys {
 		if k.line != nil {
 			for w := range k.line.all() {
-				st.stats.Drained++
 				st.dismiss(w, drainRetry)
 			}
 		}
@@ -198,12 +173,4 @@ func (st *stripe) addTo(all *Stats) {
 	all.Keys += st.stats.Keys
 	all.Held += st.stats.Held
 	all.Waiting += st.stats.Waiting
-	all.Admitted += st.stats.Admitted
-	all.Busy += st.stats.Busy
-	all.Full += st.stats.Full
-	all.Late += st.stats.Late
-	all.TooMany += st.stats.TooMany
-	all.Drained += st.stats.Drained
-	all.Cancelled += st.stats.Cancelled
-	all.Crowded += st.stats.Crowded
 }
