@@ -55,7 +55,7 @@ type namedCase struct {
 
 var cases = concat(
 	bucketCases, leakyCases, windowCases, logCases, blockCases, warmUpCases, penaltyCases,
-	askCases, clockCases, changeCases, quotaCases, returnCases, keyCases, batchCases, concurrentCases, waitCases,
+	askCases, clockCases, changeCases, quotaCases, keyCases, batchCases, concurrentCases, waitCases,
 )
 
 type property struct {

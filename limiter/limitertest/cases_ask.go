@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // askCases are asks that every algorithm must answer alike.
@@ -93,20 +92,5 @@ var askCases = []namedCase{
 				k.Fatalf("%s: a sixth of five: %s", describeQuota(k.quota), describeResult(c.Result))
 			}
 		}
-	}},
-	{"no charge locks anybody out for long", func(w *world) {
-		k := w.key(bucket(perSecond(10), 5))
-		for range 3 {
-			k.askBackend(limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
-			k.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: math.MaxInt64})
-			k.wantDenied(k.peek(1), 0, time.Minute+100*ms)
-		}
-		w.setClock(time.Minute + 100*ms)
-		k.wantAllowed(k.take(1), 0)
-		slow := w.keyNamed("limit", "slow", bucket(rules.Rate{N: 1, Per: time.Minute}, 10))
-		slow.wantAllowed(slow.charge(10), 0)
-		slow.askBackend(limiter.Request{Kind: limiter.Charge, N: 11}) // one is forgiven
-		slow.model.do(w.now(), limiter.Request{Kind: limiter.Charge, N: 11})
-		slow.wantDenied(slow.peek(1), 0, 11*time.Minute)
 	}},
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"pgregory.net/rapid"
-
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -92,77 +90,26 @@ var batchCases = []namedCase{
 		}
 		b.send(w)
 	}},
-	{"G: a batch comes to what one ask after the other comes to", func(w *world) {
-		if _, ok := w.backend.(limiter.Batcher); !ok {
-			return
-		}
-		check(w.t, w.config, func(rt *rapid.T) {
-			w := newWorldIn(w.t, rt, w.config)
-			var keys []*modelKey
-			for i := range rapid.IntRange(1, 4).Draw(rt, "keys") {
-				q := drawAny(rt).WithDefaults()
-				if !exact(&q, w.config.tick()) || len(w.config.kinds(&q)) <= int(limiter.Forget) {
-					return
-				}
-				keys = append(keys, w.keyNamed("limit", fmt.Sprint(i), q))
-			}
-			held := map[*modelKey][]pairedResult{}
-			for range rapid.IntRange(1, 6).Draw(rt, "batches") {
-				var b askBatch
-				for range rapid.IntRange(0, 8).Draw(rt, "ops") {
-					k := rapid.SampledFrom(keys).Draw(rt, "key")
-					s := newSchedule(rt, w.config, k.quota, w.config.kinds(k.quota))
-					ask := s.drawAsk()
-					if ask.Kind == limiter.Return {
-						b.giveBack(k, held)
-						continue
-					}
-					b.add(k, ask)
-				}
-				for i, a := range b.send(w) {
-					if a.Taken > 0 {
-						held[b.keys[i]] = append(held[b.keys[i]], a)
-					}
-				}
-				w.sleep(newSchedule(rt, w.config, keys[0].quota, nil).pause())
-			}
-		})
-	}},
 }
 
-// askBatch is a list of asks, each with the ask of the model.
+// askBatch is a list of asks.
 type askBatch struct {
-	keys   []*modelKey
-	ops    []limiter.Op
-	ideals []limiter.Request
+	keys []*modelKey
+	ops  []limiter.Op
 }
 
-func (b *askBatch) add(k *modelKey, ask limiter.Request) { b.addBoth(k, ask, ask) }
-
-func (b *askBatch) addBoth(k *modelKey, ask, ideal limiter.Request) {
+func (b *askBatch) add(k *modelKey, ask limiter.Request) {
 	op := k.op
 	op.Request = ask
-	b.keys, b.ops, b.ideals = append(b.keys, k), append(b.ops, op), append(b.ideals, ideal)
-}
-
-// giveBack adds the return of the latest take, if the model knows its result.
-func (b *askBatch) giveBack(k *modelKey, held map[*modelKey][]pairedResult) {
-	log, isLog := k.model.ideal.(*idealLog)
-	list := held[k]
-	if len(list) == 0 || isLog && (log.clipped || k.quota.CountDenied) || len(b.ops) > 0 {
-		return // only as the first op: an earlier one may clip
-	}
-	a := list[len(list)-1]
-	held[k] = list[:len(list)-1]
-	b.addBoth(k, a.Return(), returnOf(a.Taken, a.ideal))
+	b.keys, b.ops = append(b.keys, k), append(b.ops, op)
 }
 
 // send executes the batch and fails unless all results equal the model's.
-func (b *askBatch) send(w *world) []pairedResult {
+func (b *askBatch) send(w *world) {
 	w.Helper()
 	batcher, ok := w.backend.(limiter.Batcher)
 	if !ok {
-		return nil
+		return
 	}
 	for _, op := range b.ops {
 		if !w.config.supports(op.Quota, op.Kind) {
@@ -173,15 +120,12 @@ func (b *askBatch) send(w *world) []pairedResult {
 	if err := batcher.DoAll(context.Background(), b.ops, results); err != nil {
 		w.Fatalf("a batch of %d: %v", len(b.ops), err)
 	}
-	answers := make([]pairedResult, len(b.ops))
 	for i, r := range results {
 		k := b.keys[i]
-		answers[i] = pairedResult{Result: r, ideal: k.model.do(w.now(), b.ideals[i])}
-		want := answers[i].ideal
+		want := k.model.do(w.now(), b.ops[i].Request)
 		if want.Mark, want.Receipt = r.Mark, r.Receipt; r != want {
 			w.Fatalf("op %d of %d, key %q: %s at %v: %s\n got %s\nwant %s", i, len(b.ops), k.op.Key,
 				describeQuota(k.quota), w.now()-epoch, describeRequest(b.ops[i].Request), describeResult(r), describeResult(want))
 		}
 	}
-	return answers
 }

@@ -24,15 +24,6 @@ func (k *modelKey) wants(r limiter.Result, left int64) {
 }
 
 var changeCases = []namedCase{
-	{"A7: another quota that is equal changes nothing", func(w *world) {
-		for k := range w.oneOfEach(5) {
-			k.wantAllowed(k.take(3), 2)
-			same := *k.quota
-			k.op.Quota = &same
-			k.wantAllowed(k.take(1), 1)
-			k.wantAllowed(k.take(1), 0)
-		}
-	}},
 	{"A7: what was taken of a bucket stays taken when its quota changes", func(w *world) {
 		for _, a := range []rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket} {
 			q := rules.Quota{Algorithm: a, Rate: perSecond(10), Burst: 10}
@@ -69,25 +60,6 @@ var changeCases = []namedCase{
 		w.setClock(time.Minute)
 		k.wants(k.askBackend(take(1)), 1)
 	}},
-	{"A7: what is logged survives a changed limit", func(w *world) {
-		k := w.key(slidingLog(5, 10*sec))
-		k.wantAllowed(k.take(3), 2)
-		w.setClock(5 * sec)
-		k.change(slidingLog(8, 10*sec))
-		k.wants(k.askBackend(take(1)), 4)
-		w.setClock(10 * sec)
-		k.wants(k.askBackend(peek(0)), 7)
-		k.change(slidingLog(8, 4*sec)) // the hit at 5 s is outside it
-		k.wants(k.askBackend(peek(0)), 8)
-	}},
-	{"A7: what is counted in blocks survives a changed limit", func(w *world) {
-		k := w.key(slidingBlocks(5, 10*sec, 10))
-		k.wantAllowed(k.take(3), 2)
-		k.change(slidingBlocks(8, 10*sec, 10))
-		k.wants(k.askBackend(peek(0)), 5)
-		w.setClock(10 * sec)
-		k.wants(k.askBackend(peek(0)), 8)
-	}},
 	{"A7: another algorithm starts anew, and the first one finds what it left", func(w *world) {
 		k := w.key(bucket(perSecond(10), 5))
 		k.wantAllowed(k.take(5), 0)
@@ -104,53 +76,6 @@ var changeCases = []namedCase{
 			k.wantAllowed(k.take(1), 0)
 			k.wantAnyDenial(k.take(1))
 			k.wantDenied(k.take(math.MaxInt64), 0, 0)
-		}
-	}},
-	{"reservations outlive a reload that raises the rate", func(w *world) {
-		for _, p := range []struct{ a, b rules.Quota }{
-			{bucket(perSecond(10), 1), bucket(perSecond(11), 1)},
-			{bucket(perSecond(10), 10), bucket(perSecond(11), 11)},
-			{leaky(perSecond(10), 50, true), leaky(perSecond(11), 55, true)},
-			{leaky(perSecond(10), 10, false), leaky(perSecond(11), 11, false)},
-		} {
-			k := w.keyNamed("limit", describeQuota(&p.a), p.a)
-			log := k.fills(p.a, 5*sec)
-			log = append(log, k.fills(p.b, 5*sec)...)
-			var sum int64
-			for _, u := range log {
-				sum += u.n
-			}
-			if limit := p.b.Burst + 5*p.b.Rate.N; sum > limit {
-				k.Fatalf("%s, then %s: %d within 5s, want at most %d", describeQuota(&p.a), describeQuota(&p.b), sum, limit)
-			}
-		}
-	}},
-	{"reservations outlive another number of instances", func(w *world) {
-		for _, p := range []struct{ a, b rules.Quota }{
-			{bucket(perSecond(10), 10), bucket(perSecond(5), 5)},
-			{leaky(perSecond(10), 50, true), leaky(perSecond(5), 25, true)},
-			{leaky(perSecond(10), 10, false), leaky(perSecond(5), 5, false)},
-			{slidingLog(10, sec), slidingLog(5, sec)},
-			{window(10, sec), window(5, sec)},
-			{slidingBlocks(10, sec, 10), slidingBlocks(5, sec, 10)},
-		} {
-			k := w.keyNamed("limit", describeQuota(&p.a), p.a)
-			k.fills(p.a, 5*sec)
-			if more := k.fills(p.b, 5*sec); len(more) > 0 {
-				k.Fatalf("%s, then %s: %d more within 5s", describeQuota(&p.a), describeQuota(&p.b), len(more))
-			}
-		}
-	}},
-	{"what is owed is owed under another quota, too", func(w *world) {
-		a, b := bucket(perSecond(1), 60), bucket(perSecond(1), 2)
-		k := w.key(a)
-		k.under(a, limiter.Request{Kind: limiter.Charge, N: 100})
-		k.has(b, 0)
-		if r := k.under(b, take(1)); r.Allowed || r.RetryAfter != 99*sec {
-			k.Fatalf("of 2 tokens 100 are missing: %s", describeResult(r))
-		}
-		if r := k.under(a, take(1)); r.Allowed || r.RetryAfter != 41*sec {
-			k.Fatalf("of 60 tokens 100 are missing: %s", describeResult(r))
 		}
 	}},
 	{"concurrent reservations, cancels and reloads admit what the largest quota allows", func(w *world) {

@@ -3,13 +3,8 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
-
-func warming(rate rules.Rate, burst int64, warmUp time.Duration) rules.Quota {
-	return rules.Quota{Algorithm: rules.TokenBucket, Rate: rate, Burst: burst, WarmUp: warmUp}
-}
 
 var warmUpCases = []namedCase{
 	{"F3: what is cold begins at a part of its rate, and comes to the whole", func(w *world) {
@@ -46,59 +41,6 @@ var warmUpCases = []namedCase{
 		}
 		if r := k.askBackend(peek(1)); r.RetryAfter < 2*sec {
 			k.Fatalf("after an hour it is not cold again: %s", describeResult(r))
-		}
-	}},
-	{"a cost is charged to a bucket that is cold", func(w *world) {
-		for _, q := range []rules.Quota{
-			warming(perMinute(1), 1, 10*time.Minute),
-			warming(perSecond(10), 1, 10*sec),
-			warming(perSecond(1000), 5, time.Minute),
-			{Algorithm: rules.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: time.Hour, ColdFactor: 1000},
-		} {
-			for _, cost := range []int64{1, 20, 1 << 20} {
-				k := w.keyNamed("limit", describeQuota(&q)+time.Duration(cost).String(), q)
-				served := int64(0)
-				for range 1000 {
-					if k.under(q, peek(1)).Allowed {
-						served++
-						k.under(q, limiter.Request{Kind: limiter.Charge, N: cost})
-					}
-				}
-				if served < 1 || served > q.Burst {
-					k.Fatalf("%s: served %d at once, each charged %d", describeQuota(&q), served, cost)
-				}
-			}
-		}
-	}},
-	{"a cost warms a bucket up as a take does", func(w *world) {
-		q := warming(perSecond(1), 1, 10*sec)
-		taken, charged := w.keyNamed("limit", "taken", q), w.keyNamed("limit", "charged", q)
-		for range 12 {
-			taken.under(q, take(1))
-			charged.under(q, peek(1))
-			charged.under(q, limiter.Request{Kind: limiter.Charge, N: 1})
-			a, b := taken.under(q, peek(1)), charged.under(q, peek(1))
-			if off := a.RetryAfter - b.RetryAfter; off > 3*us || off < -3*us {
-				w.Fatalf("%s: a take is followed by one after %v, a charge after %v", describeQuota(&q), a.RetryAfter, b.RetryAfter)
-			}
-			w.sleep(max(a.RetryAfter, b.RetryAfter))
-		}
-	}},
-	{"a cost beyond what may be owed warms a bucket up as far as it is owed", func(w *world) {
-		q := warming(perMinute(1), 1, 10*time.Minute) // a cold permit costs 3 minutes, and 2 may be owed
-		k := w.key(q)
-		for i := range 40 {
-			r := k.under(q, peek(1))
-			w.sleep(r.RetryAfter)
-			if i > 30 && r.RetryAfter > 2*time.Minute+sec {
-				w.Fatalf("%s: charge %d is paid after %v", describeQuota(&q), i, r.RetryAfter)
-			}
-			k.under(q, limiter.Request{Kind: limiter.Charge, N: 20})
-		}
-		w.sleep(k.under(q, peek(1)).RetryAfter)
-		k.under(q, take(1))
-		if r := k.under(q, peek(1)); r.RetryAfter > time.Minute+sec {
-			w.Fatalf("%s: it is not warm after 40 charges: %s", describeQuota(&q), describeResult(r))
 		}
 	}},
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// testTogether checks that a request to several limits at once takes from all or none, and has the
-// same effect as separate asks. Each limit has a twin under another name, which is asked on its own.
+// testTogether checks that a request to several limits at once has the same effect as separate asks
+// and, if the backend supports that, takes from all or none. Each limit has a twin under another name, which is asked on its own.
 // If a limit denies the request, the twins of the others only peek. The call may have other asks,
 // and several of one limit. Permits are returned in any order, or quotas change: what a Return
 // restores after that depends on whether the backend has dropped a state that was that of a new key.
 // After each step a limit and its twin must have equal states.
 func testTogether(t *testing.T, c *Config) {
-	if !c.Together {
-		t.Skip("the backend does not know Together")
+	if _, ok := newWorld(t, c).backend.(limiter.Batcher); !ok {
+		t.Skip("the backend executes one ask at a time")
 	}
 	check(t, c, func(rt *rapid.T) {
 		r := &twinRun{T: rt, world: newWorldIn(t, rt, c), repeats: rapid.IntRange(0, 2).Draw(rt, "repeats") == 0}
@@ -175,7 +175,7 @@ func (r *twinRun) request() {
 			a.quota = asks[known].quota
 		}
 		a.ask = newSchedule(r.T, r.config, a.quota, []limiter.OpKind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).drawAsk()
-		a.ask.Together = rapid.IntRange(0, 4).Draw(r.T, "together") > 0
+		a.ask.Together = r.config.Together && rapid.IntRange(0, 4).Draw(r.T, "together") > 0
 		asks = append(asks, a)
 	}
 	denied := r.send(asks)
