@@ -94,6 +94,31 @@ var quotaCases = []namedCase{
 			}
 		}
 	}},
+	{"what is reserved within a block that has begun counts under a new quota", func(w *world) {
+		a, b, c := slidingBlocks(7, sec, 10), slidingBlocks(1, 3*sec, 2), slidingBlocks(2, sec, 2)
+		k := w.key(a)
+		k.under(a, take(7))
+		k.under(b, peek(1))
+		k.under(a, limiter.Request{Kind: limiter.Reserve, N: 7, Within: 3 * sec}) // used at 1 s
+		k.under(c, peek(1))
+		w.setClock(sec)
+		if r := k.under(c, take(1)); r.Allowed {
+			k.Fatalf("an eighth at one instant: %s", describeResult(r))
+		}
+	}},
+	{"what a quota never counted is not given back to it", func(w *world) {
+		short, long := natural(2, rules.CalendarSecond), natural(2, rules.CalendarMinute)
+		k := w.key(short)
+		early := k.under(short, take(2))
+		w.setClock(sec)
+		k.under(short, take(1))
+		k.under(long, take(1))
+		k.back(short, early)
+		k.under(long, take(1))
+		if r := k.under(long, take(1)); r.Allowed {
+			k.Fatalf("a third of two in a minute: %s", describeResult(r))
+		}
+	}},
 	{"buckets of two rates in turns pile nothing up", func(w *world) {
 		slow, fast := bucket(perMinute(7), 10), bucket(perSecond(1_999), 10)
 		k := w.key(slow)

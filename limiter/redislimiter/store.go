@@ -3,11 +3,9 @@ package redislimiter
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -53,65 +51,11 @@ func (s *Store) Stats() StoreStats { return StoreStats{Healed: s.healed.Load()} 
 // currently refuses all writes. After the deadline, errors.Is matches the error to
 // context.DeadlineExceeded.
 func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
-	ctx, cancel := s.deadline(ctx)
-	defer cancel()
-	r, err := s.execute(ctx, &op)
-	if err != nil {
-		return limiter.Result{}, fmt.Errorf("redislimiter: %w", err)
-	}
-	return r, nil
-}
-
-// execute executes a single op, without the overhead of a batch.
-func (s *Store) execute(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
-	p, err := s.plan(op)
-	if err != nil {
+	var results [1]limiter.Result
+	if err := limiter.ErrorOf(s.DoAll(ctx, []limiter.Op{op}, results[:]), 0); err != nil {
 		return limiter.Result{}, err
 	}
-	if p.script == nil {
-		return unlimited(&op.Request), nil
-	}
-	base, _ := s.keyName(op.Name, op.Key)
-	var room [3]string
-	keys := p.appendKeys(room[:0], base, s.name, &op.Request)
-	clock := s.clockOf(ctx, base)
-	about, late := s.now(clock), false
-	for range maxTries {
-		c := call{script: p.script, keys: keys, args: []any{s.head(ctx, clock), p.encodeAsk(&op.Request, about, false)}}
-		sent := time.Now()
-		if err := run(ctx, s.client, &c); err != nil {
-			return limiter.Result{}, backendError(ctx, err)
-		}
-		raw := s.parseReply(c.cmd.Val())
-		answer, now, err := readReply(raw.packed, 1)
-		late = errors.Is(err, errLate)
-		if err == nil || late {
-			clock.observe(sent, now)
-		}
-		switch {
-		case late && ended(ctx) != nil:
-			return limiter.Result{}, errLate
-		case late:
-			about = now
-			continue
-		case err != nil:
-			return limiter.Result{}, &limiter.OpError{Err: err}
-		}
-		result, nextAbout, again, err := answer.result(0, now, p.limit)
-		switch {
-		case errors.Is(err, errFailed):
-			return limiter.Result{}, backendError(ctx, raw.failure())
-		case err != nil:
-			return limiter.Result{}, &limiter.OpError{Err: err}
-		case !again:
-			return result, nil
-		}
-		about = nextAbout
-	}
-	if late {
-		return limiter.Result{}, errLate
-	}
-	return limiter.Result{}, &limiter.OpError{Err: errClock}
+	return results[0], nil
 }
 
 // parseReply parses the reply of a script.
