@@ -20,7 +20,8 @@ import (
 // cluster has the data to reach the cluster and to send records.
 type cluster struct {
 	kafka.Connection
-	opts []kgo.Opt // the options of all clients
+	common []kgo.Opt // result of [kafkaclient.Options]
+	extra  []kgo.Opt // further options of all clients
 
 	acks        Acks
 	idempotent  bool
@@ -48,10 +49,10 @@ func produceVersion(v *kversion.Versions) int16 {
 func newCluster(c *Config) (cluster, error) {
 	k := cluster{Connection: c.Connection, acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression}
 	var err error
-	if k.opts, err = kafkaclient.Options(&k.Connection); err != nil {
+	if k.common, err = kafkaclient.Options(&k.Connection); err != nil {
 		return k, err
 	}
-	k.opts = append(k.opts, kgo.MetadataMinAge(retryAfter))
+	k.extra = []kgo.Opt{kgo.MetadataMinAge(retryAfter)}
 	produce := produceVersion(newest)
 	if version := c.Connection.Version; version != "" {
 		produce = min(produce, produceVersion(kversion.FromString(version)))
@@ -62,7 +63,7 @@ func newCluster(c *Config) (cluster, error) {
 	case k.compression == Zstd && produce < withZstd:
 		return k, fmt.Errorf("Connection.Version %s has no zstd, which came with 2.1: use Compression: LZ4", c.Connection.Version)
 	case produce == produceVersion(newest):
-		k.opts = append(k.opts, kgo.MaxVersions(newest))
+		k.extra = append(k.extra, kgo.MaxVersions(newest))
 	}
 	return k, nil
 }
@@ -81,14 +82,14 @@ const maxBatch = 1_000_000
 // client returns a client that produces. It dials on first use. Its requests end when ctx ends.
 func (k *cluster) client(ctx context.Context, hook kgo.Hook) (*kgo.Client, error) {
 	// A failing request tries each broker once. The caller retries after that.
-	return kgo.NewClient(slices.Concat(k.opts, k.producing(), []kgo.Opt{kgo.WithContext(ctx), kgo.WithHooks(hook), kgo.RequestRetries(len(k.Brokers))})...)
+	return kgo.NewClient(slices.Concat(k.common, k.extra, k.producing(), []kgo.Opt{kgo.WithContext(ctx), kgo.WithHooks(hook), kgo.RequestRetries(len(k.Brokers))})...)
 }
 
 // Check returns an error if the sink could not send now. The error says what to do. Check writes
 // nothing, does not wait until Kafka is available, and may be called at any time.
 func (s *Sink) Check(ctx context.Context) error {
 	k := &s.cluster
-	c := kafkaclient.Check{Connection: &k.Connection, Options: k.opts, Topic: s.topic, Operation: kmsg.ACLOperationWrite}
+	c := kafkaclient.Check{Connection: &k.Connection, Options: k.extra, Topic: s.topic, Operation: kmsg.ACLOperationWrite}
 	if k.idempotent {
 		c.More = k.assignsID
 	}

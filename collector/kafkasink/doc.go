@@ -39,8 +39,8 @@
 //
 // A session is replaced if a broker asks for a pause of more than a second, as a damaged answer
 // does. It is also replaced if it reports nothing about a partition's records for the time that a
-// record is retried plus a timeout. The new session gets the records. The number of sessions that have not ended is
-// bounded, and nothing waits for them.
+// record is retried plus a timeout. The new session gets the records. The number of sessions that
+// have not ended is bounded, and nothing waits for them.
 //
 // # Order
 //

@@ -205,8 +205,8 @@ func (p *packer) addBeats(all bool) {
 	}
 }
 
-// sealed completes the records of the flush and returns an iterator over them. The
-// iterator passes on their ownership.
+// sealed completes the records of the flush. It returns an iterator that numbers each record,
+// writes its headers and passes on its ownership.
 func (p *packer) sealed(topic string) iter.Seq[*record] {
 	for i := range p.partitions {
 		if p.partitions[i].open != nil {

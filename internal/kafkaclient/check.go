@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,8 @@ type Check struct {
 	Operation kmsg.ACLOperation
 	// More makes further checks, by a broker that answers. A nil More makes none.
 	More func(ctx context.Context, b Broker) error
+
+	common []kgo.Opt // result of [Options], which reads files
 }
 
 // Run returns an error that says what to do, if no broker answers and accepts the credentials, or
@@ -32,6 +35,10 @@ type Check struct {
 // partitions cannot be reached at the address that the cluster reports. It writes nothing, and does
 // not wait until Kafka is available.
 func (k *Check) Run(ctx context.Context) error {
+	var err error
+	if k.common, err = Options(k.Connection); err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 4*k.Connection.Timeout)
 	defer cancel() // ends all requests
 	var failures []any
@@ -72,13 +79,9 @@ type Broker struct {
 
 // broker returns a broker, whose client the caller closes. It dials on first use.
 func (k *Check) broker(ctx context.Context, addr string) (Broker, error) {
-	opts, err := Options(k.Connection)
-	if err != nil {
-		return Broker{}, err
-	}
 	// A broker that has just closed an idle connection is asked again.
-	opts = append(append(opts, k.Options...), kgo.SeedBrokers(addr), kgo.RequestRetries(1), kgo.WithContext(ctx))
-	client, err := kgo.NewClient(opts...)
+	own := []kgo.Opt{kgo.SeedBrokers(addr), kgo.RequestRetries(1), kgo.WithContext(ctx)}
+	client, err := kgo.NewClient(slices.Concat(k.common, k.Options, own)...)
 	if err != nil {
 		return Broker{}, err
 	}
@@ -205,5 +208,6 @@ func talksTLS(ctx context.Context, addr string) bool {
 func (k *Check) talksPlainly(ctx context.Context, addr string) bool {
 	bare := *k.Connection
 	bare.TLS, bare.SASL = nil, nil
-	return (&Check{Connection: &bare}).answers(ctx, addr) == nil
+	opts, err := Options(&bare)
+	return err == nil && (&Check{Connection: &bare, common: opts}).answers(ctx, addr) == nil
 }
