@@ -34,7 +34,6 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 		early := one.Err() == nil
 		cancel()
 		fetches.EachPartition(func(p kgo.FetchTopicPartition) { s.dispatch(ctx, client, &p) })
-		s.changeSize(ctx, client)
 		client.AllowRebalance()
 		err := s.trouble(fetches)
 		if why, ok := refused(err, &s.cfg); ok {

@@ -12,21 +12,25 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// runClients runs one client after the other until ctx ends or the brokers refuse. It returns
-// the last client, which the caller must close with leaveGroup.
+// runClients runs one client after the other until ctx ends or the brokers refuse. A client is
+// replaced if it is stuck or the topic was resized. runClients returns the last client, which the
+// caller must close with leaveGroup.
 func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 	var lines loglimit.Limit
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		client, err := s.runClient(ctx)
 		var stuck *stuckError
-		if !errors.As(err, &stuck) {
-			return client, err
-		}
 		now := time.Now()
-		stuck.count.Add(1)
-		if _, ok := lines.Allow(loglimit.LineRate{Burst: 1, Every: restartLog}, now); ok {
-			s.cfg.Log.Warn("replacing the Kafka client; partitions are stalled until it has joined the group", "why", stuck.what)
+		switch {
+		case errors.Is(err, errResized): // watchSize has reported it
+		case errors.As(err, &stuck):
+			stuck.count.Add(1)
+			if _, ok := lines.Allow(loglimit.LineRate{Burst: 1, Every: restartLog}, now); ok {
+				s.cfg.Log.Warn("replacing the Kafka client; partitions are stalled until it has joined the group", "why", stuck.what)
+			}
+		default:
+			return client, err
 		}
 		if now.Sub(began) > steadyFor {
 			failures = 0
@@ -39,8 +43,8 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 	return nil, nil
 }
 
-// runClient joins the group with a new client, and works until ctx ends, the brokers refuse it
-// or it is stuck.
+// runClient joins the group with a new client, and works until ctx ends, the brokers refuse it,
+// it is stuck or the topic was resized.
 func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -55,16 +59,16 @@ func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
 	client := &groupClient{joined, cancel}
 	var loops sync.WaitGroup
 	loops.Go(func() { s.watchEnds(ctx, joined) })
-	loops.Go(func() { s.watchSize(ctx, joined) })
+	loops.Go(func() { s.watchSize(ctx, joined, end) })
 	loops.Go(func() { s.commitPositions(ctx, joined) })
 	loops.Go(func() { dog.run(ctx) })
 	err = s.poll(ctx, joined)
 	wait := s.cfg.Connection.Timeout
 	var stuck *stuckError
-	if errors.As(context.Cause(ctx), &stuck) {
+	if why := context.Cause(ctx); errors.As(why, &stuck) || errors.Is(why, errResized) {
 		dog.replaced.Store(true)
 		s.standStill()
-		err, wait = stuck, endsTimeout
+		err, wait = why, endsTimeout
 	}
 	end(err)
 	// A metadata request has no deadline other than the client's context.

@@ -36,7 +36,6 @@ type Source struct {
 	isOver  bool          // no more workers are started
 	sized   chan struct{} // closed when size is known
 
-	resizes chan resize
 	look    chan struct{} // requests the topic's size
 	ask     chan struct{} // requests the ends of partitions
 	working sync.WaitGroup
@@ -62,7 +61,6 @@ func New(c Config) (*Source, error) {
 		ended:   make(map[int32]*worker),
 		running: make(map[*worker]struct{}),
 		sized:   make(chan struct{}),
-		resizes: make(chan resize, 1),
 		look:    make(chan struct{}, 1),
 		ask:     make(chan struct{}, 1),
 
