@@ -7,20 +7,14 @@ import (
 	"time"
 )
 
-// window bounds the number of a partition's records that the producer has. It is enough for a
-// fast stream over a slow network (64 in 20 ms). The producer's channels hold as many, so that
-// a partition without a leader, whose records pile up there, does not block the others.
-const window = 64
-
-// queue holds the waiting records by partition. It bounds their bytes together with the bytes
-// of the records in flight. Send adds records, and one goroutine removes them. It is safe
-// for concurrent use.
+// queue holds the records that wait for the producer, by partition. It bounds their bytes together
+// with the bytes of the records that the producer has. Send adds records, and one goroutine
+// removes them. It is safe for concurrent use.
 type queue struct {
 	limit int64
 
 	mu     sync.Mutex
 	lanes  []lane // by partition
-	next   int    // index of the lane to examine first
 	bytes  int64  // size of all records, waiting or in flight
 	count  int    // number of all records
 	closed bool   // whether records are refused
@@ -28,13 +22,13 @@ type queue struct {
 
 // lane is the queue of one partition.
 type lane struct {
-	waiting []*record // in the order of their numbers
+	waiting []*record // in the order of their numbers, unless the producer has returned some
 	flying  int       // number of records that the producer has
-	moved   time.Time // time when the producer got the first of these, or last reported one
-	// back holds the records that the producer returned. They are retried after retry, once
-	// the producer has none of the lane's records, so that they keep their order.
-	back  []*record
-	retry time.Time
+	// returned reports whether the producer has returned some of the waiting records. They are
+	// retried after retry, once the producer has none of the lane's records, so that they keep
+	// their order.
+	returned bool
+	retry    time.Time
 }
 
 // push adds a record unless the buffer is full.
@@ -54,72 +48,42 @@ func (q *queue) push(r *record) bool {
 	return true
 }
 
-// ready returns the next record to send without removing it, or nil if there is none. Lanes
-// take turns.
-func (q *queue) ready(now time.Time) *record {
+// take removes and returns the records that may be sent now.
+func (q *queue) take(now time.Time) (ready []*record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for range q.lanes {
-		l := &q.lanes[q.next]
-		if len(l.back) > 0 && l.flying == 0 && !now.Before(l.retry) {
-			l.putBack()
+	for i := range q.lanes {
+		l := &q.lanes[i]
+		if l.returned {
+			if l.flying > 0 || now.Before(l.retry) {
+				continue
+			}
+			slices.SortFunc(l.waiting, func(a, b *record) int { return cmp.Compare(a.seq, b.seq) })
+			l.returned = false
 		}
-		if len(l.waiting) > 0 && len(l.back) == 0 && l.flying < window {
-			return l.waiting[0]
-		}
-		q.next = (q.next + 1) % len(q.lanes)
+		ready = append(ready, l.waiting...)
+		l.flying, l.waiting = l.flying+len(l.waiting), nil
 	}
-	return nil
-}
-
-// putBack puts returned records before the waiting ones, in the order of their numbers.
-func (l *lane) putBack() {
-	slices.SortFunc(l.back, func(a, b *record) int { return cmp.Compare(a.seq, b.seq) })
-	l.waiting, l.back = append(l.back, l.waiting...), nil
-}
-
-// markInFlight records that the producer has received the first record of a lane.
-func (q *queue) markInFlight(r *record, now time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l := &q.lanes[r.partition]
-	l.waiting[0] = nil // so that it can be freed
-	l.waiting = l.waiting[1:]
-	if l.flying == 0 {
-		l.moved = now
-	}
-	l.flying++
-	q.next = (q.next + 1) % len(q.lanes)
+	return ready
 }
 
 // done removes a record that the producer has delivered or that is given up.
-func (q *queue) done(r *record, now time.Time) {
+func (q *queue) done(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := &q.lanes[r.partition]
-	l.flying--
-	l.moved = now
+	q.lanes[r.partition].flying--
 	q.bytes -= r.size()
 	q.count--
 }
 
-// retryLater schedules a record that the producer returned for a retry after a pause.
-func (q *queue) retryLater(r *record, now time.Time, pause time.Duration) {
+// retryLater schedules a record that the producer returned for a retry at an instant or later.
+func (q *queue) retryLater(r *record, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]
 	l.flying--
-	l.moved = now
-	l.back = append(l.back, r)
-	l.retry = now.Add(pause)
-}
-
-// isStalled reports whether the producer has records of some partition and has reported none of
-// them since before.
-func (q *queue) isStalled(before time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.ContainsFunc(q.lanes, func(l lane) bool { return l.flying > 0 && l.moved.Before(before) })
+	l.waiting = append(l.waiting, r)
+	l.returned, l.retry = true, at
 }
 
 // drop removes and returns the waiting records that were built before the given time.
@@ -128,15 +92,13 @@ func (q *queue) drop(before time.Time) (dropped []*record) {
 	defer q.mu.Unlock()
 	for i := range q.lanes {
 		l := &q.lanes[i]
-		for _, records := range []*[]*record{&l.waiting, &l.back} {
-			*records = slices.DeleteFunc(*records, func(r *record) bool {
-				old := r.born.Before(before)
-				if old {
-					dropped = append(dropped, r)
-				}
-				return old
-			})
-		}
+		l.waiting = slices.DeleteFunc(l.waiting, func(r *record) bool {
+			old := r.born.Before(before)
+			if old {
+				dropped = append(dropped, r)
+			}
+			return old
+		})
 	}
 	for _, r := range dropped {
 		q.bytes -= r.size()

@@ -2,8 +2,11 @@ package kafkasink
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotparam/hotparam/internal/base"
 )
@@ -116,20 +119,25 @@ func (s *Sink) replaceStalled(why string, d time.Duration) {
 }
 
 // isStalled reports whether a session is of no use although the cluster is reached: the producer
-// keeps records of a partition, or returns all records for retry. After damaged answers, a
-// producer can be in such a state permanently.
+// keeps a record for too long, or returns all records for retry. After damaged answers, a producer
+// can be in such a state permanently.
 func (s *Sink) isStalled(ses *session, now time.Time) bool {
 	if _, records := s.queue.usage(); records == 0 || !s.reach.connected() {
 		ses.moved = now
 	}
 	before := now.Add(-s.stallAfter)
-	return s.queue.isStalled(before) || ses.moved.Before(before)
+	for _, r := range ses.flying {
+		if r.sent.Before(before) {
+			return true
+		}
+	}
+	return ses.moved.Before(before)
 }
 
 // sendReady passes the ready records to the producer, which does not block.
 func (s *Sink) sendReady(ses *session, now time.Time) {
-	for r := s.queue.ready(now); r != nil; r = s.queue.ready(now) {
-		s.queue.markInFlight(r, now)
+	for _, r := range s.queue.take(now) {
+		r.sent = now
 		ses.flying[r.msg] = r
 		ses.client.TryProduce(ses.ctx, r.msg, ses.report)
 	}
@@ -146,7 +154,7 @@ func (s *Sink) receive(ses *session) (broken bool) {
 			ses.moved = now
 		}
 		if result.err == nil {
-			s.queue.done(r, now)
+			s.queue.done(r)
 			s.tally.deliver(r, now)
 			r.free()
 		} else if s.returned(r, result.err, now) {
@@ -160,12 +168,12 @@ func (s *Sink) receive(ses *session) (broken bool) {
 // permanent or the record is too old. It reports whether the producer is broken.
 func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 	if s.ctx.Err() != nil || permanent(err) || now.Sub(r.born) >= giveUp {
-		s.queue.done(r, now)
+		s.queue.done(r)
 		s.recordFailure(r, err, now)
 		return false
 	}
 	r.address(s.topic)
-	s.queue.retryLater(r, now, base.Backoff(r.tries, retryAfter, longestRetry))
+	s.queue.retryLater(r, now.Add(base.Backoff(r.tries, retryAfter, longestRetry)))
 	r.tries++
 	return outOfStep(err)
 }
@@ -174,11 +182,17 @@ func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 func (s *Sink) expire(before time.Time, err error) {
 	now := time.Now()
 	for _, r := range s.queue.drop(before) {
-		s.recordFailure(r, cmp.Or(s.reach.lastError(), err), now)
+		s.recordFailure(r, err, now)
 	}
 }
 
 func (s *Sink) recordFailure(r *record, err error, now time.Time) {
+	if errors.Is(err, kgo.ErrRecordTimeout) {
+		err = errTooOld
+	}
+	if !permanent(err) {
+		err = cmp.Or(s.reach.lastError(), err)
+	}
 	s.tally.fail(&s.tally.stats.Failed.Delivery, r.sum, fmt.Errorf("kafka: %w", err), now)
 	r.free()
 }
