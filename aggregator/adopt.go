@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -55,7 +56,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 				continue
 			}
 			if m := &w.marks[t.number]; m.hot { // it became hot by later counts, or is resumed
-				m.hold = earlier(m.hold, h.Since.Add(t.Hold))
+				m.hold = base.Earlier(m.hold, h.Since.Add(t.Hold))
 				continue
 			}
 			m := thresholdState{hot: true, adoptedRatio: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}

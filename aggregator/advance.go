@@ -3,6 +3,7 @@ package aggregator
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -14,7 +15,7 @@ func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.cfg.Lag)
 // AdvanceTo is like [Detector.Advance] for a caller that knows that all counts from before
 // complete have arrived.
 func (d *Detector) AdvanceTo(now, complete time.Time) {
-	d.now = laterOf(d.now, now)
+	d.now = base.Later(d.now, now)
 	for _, r := range d.watches {
 		for _, v := range r.views {
 			if v.isSetBack(now) {
@@ -133,7 +134,7 @@ func (d *Detector) restart(v *view, now time.Time) {
 				cool, w.listed = append(cool, rules.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
 			}
 		}
-		w.since, w.hotSince = earlier(w.since, now), earlier(w.hotSince, now)
+		w.since, w.hotSince = base.Earlier(w.since, now), base.Earlier(w.hotSince, now)
 		w.meter, w.origins, w.habit.windows = newMeter(d.cfg.RateSpan, now), nil, [len(w.windows)]habitWindow{}
 	}
 	d.publish(rules.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
@@ -147,17 +148,10 @@ func (w *watched) rehold(v *view, now time.Time) bool {
 	}
 	for _, t := range v.thresholds {
 		if m := w.marks[t.number]; m.hot {
-			w.setMark(t, thresholdState{hot: true, need: m.need, adoptedRatio: max(1, m.adoptedRatio), over: v.Start(v.PaneOf(now) + 1), hold: earlier(m.hold, now.Add(t.Hold))})
+			w.setMark(t, thresholdState{hot: true, need: m.need, adoptedRatio: max(1, m.adoptedRatio), over: v.Start(v.PaneOf(now) + 1), hold: base.Earlier(m.hold, now.Add(t.Hold))})
 		}
 	}
 	return true
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // Refresh publishes the current counts of the hot keys, and frees memory that is no longer

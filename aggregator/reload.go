@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -123,7 +124,7 @@ func (d *Detector) Listed() (hot []rules.Hot) {
 
 // latest returns now, or a later instant if a count of a later one may have been counted.
 func (d *Detector) latest(now time.Time) time.Time {
-	now = laterOf(now, d.now)
+	now = base.Later(now, d.now)
 	for v := range d.views() {
 		if v.newest > v.Index(now) {
 			now = v.Start(v.newest + 1).Add(-1)
@@ -201,7 +202,7 @@ func (x *reload) newWatch(p rulePlace) *ruleWatch {
 	}
 	r.open(p, before)
 	for _, v := range r.views {
-		v.beginWindows(before.viewLike(v), laterOf(x.now, r.from), x.now.Add(-x.d.cfg.Lag))
+		v.beginWindows(before.viewLike(v), base.Later(x.now, r.from), x.now.Add(-x.d.cfg.Lag))
 	}
 	if before != nil {
 		x.keepHot(before, r)
@@ -234,17 +235,10 @@ func (d *Detector) settled(rule *rules.Rule, namespace string, now time.Time) (f
 	for i := range d.former {
 		f := &d.former[i]
 		if f.name == rule.CountPrefix(namespace) && (f.rule.Count != rule.Count || !f.rule.SameKeys(rule)) {
-			from = laterOf(from, f.until)
+			from = base.Later(from, f.until)
 		}
 	}
 	return from
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // beginWindows records that the counts of v up to now are unknown, except in the parts that v

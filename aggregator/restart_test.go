@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -331,16 +332,16 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 		if below == last {
 			return due, false
 		}
-		wholeWindow := laterOf(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
+		wholeWindow := base.Later(w.Start(below+2), a.started.Add(h.Rate.Per+2*w.Pane))
 		// The state of an inherited key in earlier windows is known as long as these are kept, but
 		// not its rank.
 		kept := decode.DefaultGrace
 		if h.Kind == rules.Top {
 			kept = 0
 		}
-		stateKnown := laterOf(wholeWindow, a.inherited.Add(-kept))
-		mayCool := laterOf(stateKnown.Add(h.CoolDown), laterOf(since, a.started).Add(h.Hold))
-		due = laterOf(due, laterOf(mayCool, a.inherited).Add(2*w.Pane+2*a.m.tick))
+		stateKnown := base.Later(wholeWindow, a.inherited.Add(-kept))
+		mayCool := base.Later(stateKnown.Add(h.CoolDown), base.Later(since, a.started).Add(h.Hold))
+		due = base.Later(due, base.Later(mayCool, a.inherited).Add(2*w.Pane+2*a.m.tick))
 	}
 	return due, !due.IsZero()
 }

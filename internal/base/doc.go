@@ -18,6 +18,7 @@
 //	secret.go        secrets from files and variables
 //	spelling.go      the word that was probably intended
 //	ticks.go         waiting, once and at an interval
+//	times.go         the later and the earlier of two instants
 //	unixsocket.go    listening on a Unix socket whose path may be stale
 //
 // It also has the texts of keys as bytes, which senders and the aggregator must agree on

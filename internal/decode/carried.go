@@ -3,6 +3,7 @@ package decode
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/wire"
 )
@@ -31,7 +32,7 @@ func (a *accounts) carryGaps(cut time.Time, sums *snapshot.Sums, ids map[uint64]
 		if g.From.Before(c.From) {
 			c.From = g.From
 		}
-		c.To = laterOf(c.To, g.To)
+		c.To = base.Later(c.To, g.To)
 		c.Loose, c.Booked, c.HeldBack = c.Loose+uint64(g.Loose), c.Booked+uint64(g.Booked), c.HeldBack+uint64(g.HeldBack)
 		ids[g.ID] = true
 		switch {
@@ -85,7 +86,7 @@ func (a *accounts) withCarried(g *openGap, next, opened, id uint64) *openGap {
 	if g.from, g.openedBefore = c.Seq, c.Opened; c.From.Before(g.From) {
 		g.From = c.From
 	}
-	g.To = laterOf(g.To, c.To)
+	g.To = base.Later(g.To, c.To)
 	g.Loose, g.Booked, g.HeldBack = g.Loose+toCount(c.Loose), g.Booked+toCount(c.Booked), g.HeldBack+toCount(c.HeldBack)
 	g.unheard, g.owed = g.Booked, uint64(g.Booked)
 	return g

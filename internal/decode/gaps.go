@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
@@ -84,7 +85,7 @@ func (a *accounts) missingRange(after, before uint64) (from, to time.Time) {
 		if from.IsZero() || g.From.Before(from) {
 			from = g.From
 		}
-		to = laterOf(to, g.To)
+		to = base.Later(to, g.To)
 	}
 	return from, to
 }

@@ -3,6 +3,7 @@ package decode
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -41,7 +42,7 @@ func (l *losses) recordMissing(n int64, now time.Time) (tick int64) {
 		*s = lossSlot{tick: tick}
 	}
 	s.n += n
-	s.when = laterOf(s.when, now)
+	s.when = base.Later(s.when, now)
 	return tick
 }
 
@@ -58,7 +59,7 @@ func (l *losses) subtractFound(tick, n int64) {
 
 // report reports to a handler the time of the newest loss, if that has changed.
 func (l *losses) report(h Handler) {
-	newest := laterOf(l.settled, l.awaited)
+	newest := base.Later(l.settled, l.awaited)
 	for i := range l.noticed {
 		if s := &l.noticed[i]; s.n > 0 && s.when.After(newest) {
 			newest = s.when

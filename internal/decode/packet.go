@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -42,7 +43,7 @@ func (d *Decoder) Dropped(now time.Time, h Handler) {
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	l := &d.senders.losses
-	l.settled = laterOf(l.settled, now)
+	l.settled = base.Later(l.settled, now)
 	l.report(h)
 }
 

@@ -3,6 +3,7 @@ package decode
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -121,14 +122,7 @@ func (a *accounts) takeYoungGap(h Handler) {
 }
 
 // doubtResumed records that an unknown amount from before the restart is missing.
-func (s *senders) doubtResumed() { s.losses.settled = laterOf(s.losses.settled, s.resumed.since) }
-
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func (s *senders) doubtResumed() { s.losses.settled = base.Later(s.losses.settled, s.resumed.since) }
 
 // resumeSender continues a sender from a position. It returns nil if the position belongs to an
 // earlier life, or if there are too many senders.
@@ -144,7 +138,7 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 		}
 		return nil
 	}
-	heard := p.Heard.Add(laterOf(cut, s.resumed.since).Sub(cut)) // the time without a listening process is not its silence
+	heard := p.Heard.Add(base.Later(cut, s.resumed.since).Sub(cut)) // the time without a listening process is not its silence
 	from = &sender{name: p.Name, incarnation: p.Incarnation, sequence: sequence{first: 1, last: p.Seq}, heard: heard, accounts: resumedAccounts(p)}
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/wire"
 )
@@ -92,7 +93,7 @@ func (g *openGap) widen(owedSince, heard time.Time) {
 	if !owedSince.IsZero() && owedSince.Before(g.From) {
 		g.From = owedSince
 	}
-	g.To = laterOf(g.To, heard)
+	g.To = base.Later(g.To, heard)
 }
 
 // save returns the part of s that the next process needs: the first statement that it receives

@@ -114,7 +114,7 @@ func (w *worker) adoptMissed(left inheritance) (missed []rules.Hot) {
 			known[all[i].Key] = true
 		}
 	}
-	since := later(left.judged.Add(-heartbeat), w.now.Add(-w.source.cfg.handOver()))
+	since := base.Later(left.judged.Add(-heartbeat), w.now.Add(-w.source.cfg.handOver()))
 	for key, h := range w.gate.found {
 		if h.Since.After(since) && !known[key] {
 			h.Since = w.now

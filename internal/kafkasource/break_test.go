@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -140,7 +141,7 @@ func (w *world) suffers(mix outageMix) {
 	w.until("all partitions read again", ready)
 	if mix.dies >= 0 {
 		const judged = 3 * time.Second // the window, and the counts in flight
-		time.Sleep(time.Until(later(time.Now(), begin.Add(first)).Add(liveFor + judged)))
+		time.Sleep(time.Until(base.Later(time.Now(), begin.Add(first)).Add(liveFor + judged)))
 		if w.redis.hot("q=dead") {
 			w.Errorf("the key of an instance that died in the outage is hot %v after it\n%s", time.Since(begin), w.redis)
 		}

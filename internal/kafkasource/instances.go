@@ -30,7 +30,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 		for _, w := range workers {
 			if instances := w.instances.Load(); instances != nil {
 				for _, i := range *instances {
-					heard[i.Name] = later(heard[i.Name], i.Heard)
+					heard[i.Name] = base.Later(heard[i.Name], i.Heard)
 				}
 			}
 		}

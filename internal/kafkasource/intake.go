@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // intake is a partition's detector, as used by its decoder and its worker. Both may report
@@ -29,13 +30,13 @@ func (i *intake) ReduceLoss(newest time.Time) {
 
 // recordLoss records that some count from when or before will never arrive.
 func (i *intake) recordLoss(when time.Time) {
-	i.worker = later(i.worker, when)
+	i.worker = base.Later(i.worker, when)
 	i.Detector.RecordLoss(i.newest())
 }
 
 // await records that counts from when or before are still to be read.
 func (i *intake) await(when time.Time) {
-	i.unread = later(i.unread, when)
+	i.unread = base.Later(i.unread, when)
 	i.Detector.RecordLoss(i.newest())
 }
 
@@ -45,4 +46,4 @@ func (i *intake) caughtUp() {
 	i.Detector.ReduceLoss(i.newest())
 }
 
-func (i *intake) newest() time.Time { return later(i.unread, later(i.worker, i.decoder)) }
+func (i *intake) newest() time.Time { return base.Later(i.unread, base.Later(i.worker, i.decoder)) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
@@ -108,7 +109,7 @@ func (w *worker) detectSilence(appended time.Time, ofInstance bool) {
 		w.in.recordLoss(appended)
 	}
 	if ofInstance {
-		w.spoken = later(w.spoken, appended)
+		w.spoken = base.Later(w.spoken, appended)
 	}
 }
 
@@ -117,8 +118,8 @@ func (w *worker) detectSilence(appended time.Time, ofInstance bool) {
 func (w *worker) count(m *wire.Meta, lines []byte, now time.Time, stamped bool) time.Time {
 	when, ok := w.decoder.Record(m, lines, now, stamped, w.in)
 	if ok {
-		w.now = later(w.now, when) // the detector's windows are there now
-		w.report.newest = later(w.report.newest, when)
+		w.now = base.Later(w.now, when) // the detector's windows are there now
+		w.report.newest = base.Later(w.report.newest, when)
 	}
 	return when
 }

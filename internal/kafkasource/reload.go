@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -46,7 +47,7 @@ func (w *worker) reload() {
 	next := w.rules.Next(ruleset)
 	w.rules = next
 	w.decoder.Reload(next)
-	now := later(w.now, w.mark.appended) // no count is later
+	now := base.Later(w.now, w.mark.appended) // no count is later
 	for _, h := range w.detector.Reload(next, homes(next.ByNumber(), w.parts), now) {
 		if w.moved(h.Rule) {
 			w.leaving = append(w.leaving, h.Key)

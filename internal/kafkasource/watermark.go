@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
@@ -76,10 +77,10 @@ func (w *watermark) setKnown(names []string) {
 // record records when a record was appended, and when it arrived.
 func (w *watermark) record(appended, heard time.Time) {
 	if appended.Sub(w.appended) > maxPause {
-		w.resumed = later(w.resumed, heard)
+		w.resumed = base.Later(w.resumed, heard)
 	}
 	w.active += max(0, min(heard.Sub(w.heard), maxPause))
-	w.appended, w.heard = later(w.appended, appended), later(w.heard, heard)
+	w.appended, w.heard = base.Later(w.appended, appended), base.Later(w.heard, heard)
 }
 
 // sent records that an instance was heard, by a record of counts since start.
@@ -96,15 +97,15 @@ func (w *watermark) sent(m *wire.Meta, start, heard time.Time) {
 		*p = progress{incarnation: m.Incarnation, heard: p.heard}
 	}
 	// Counts that were held back are older than those sent before them.
-	p.start, p.heard, p.active = later(p.start, start), later(p.heard, heard), w.active
+	p.start, p.heard, p.active = base.Later(p.start, start), base.Later(p.heard, heard), w.active
 }
 
 // reached records that all records that were in the partition at asked have been read.
 func (w *watermark) reached(asked time.Time) {
-	if asked.Sub(later(w.sure, w.heard)) > maxPause {
-		w.resumed = later(w.resumed, asked)
+	if asked.Sub(base.Later(w.sure, w.heard)) > maxPause {
+		w.resumed = base.Later(w.resumed, asked)
 	}
-	w.sure = later(w.sure, asked)
+	w.sure = base.Later(w.sure, asked)
 }
 
 // advance computes complete. elsewhere holds the time at which each instance was last heard in
@@ -121,7 +122,7 @@ func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 			delete(w.senders, name)
 			continue
 		}
-		newest = later(newest, later(p.heard, elsewhere[name]))
+		newest = base.Later(newest, base.Later(p.heard, elsewhere[name]))
 		if slowest.IsZero() || p.start.Before(slowest) {
 			slowest = p.start
 		}
@@ -129,9 +130,9 @@ func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 	isSilent := w.sure.Sub(newest) > liveFor
 	switch {
 	case len(w.senders) > 0 && !isSilent:
-		w.complete = later(w.complete, later(slowest, w.appended.Add(-w.grace)))
+		w.complete = base.Later(w.complete, base.Later(slowest, w.appended.Add(-w.grace)))
 	case isSilent || !w.unknown && !w.sure.IsZero():
-		w.complete = later(w.complete, w.sure.Add(-w.lag))
+		w.complete = base.Later(w.complete, w.sure.Add(-w.lag))
 	}
 	return w.complete
 }
@@ -151,21 +152,7 @@ func (w *watermark) isAwaiting() bool {
 }
 
 // sinceBreak returns the time since the last break ended.
-func (w *watermark) sinceBreak() time.Duration { return later(w.sure, w.heard).Sub(w.resumed) }
+func (w *watermark) sinceBreak() time.Duration { return base.Later(w.sure, w.heard).Sub(w.resumed) }
 
 // liveNames returns the names of the live instances.
 func (w *watermark) liveNames() []string { return slices.Collect(maps.Keys(w.senders)) }
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
@@ -204,7 +205,7 @@ func (w *worker) advance(clock time.Time) {
 		w.report.completeMoved = w.wall
 	}
 	w.advanced = w.mark.appended
-	w.now = later(w.now, earlier(clock, complete.Add(w.source.cfg.Grace)))
+	w.now = base.Later(w.now, base.Earlier(clock, complete.Add(w.source.cfg.Grace)))
 	w.updateAwaiting(complete)
 	w.decoder.Advance(w.now, w.in)
 	w.detector.AdvanceTo(w.now, complete)
