@@ -17,49 +17,27 @@ type keySets struct {
 // key: 4 MB by default.
 const maxKeySets = 8
 
-// keySet holds the keys of one sender. Until a quarter of the cap is reached, a sample of the
-// keys by hash estimates their number. From then on new keys are counted, up to half of the
-// cap: a quarter is lines that are not checked (see exceededCap), and a quarter is sampled. So too
-// many keys do not affect the keys that are already known, and a sender of many lines with few
-// keys costs next to nothing.
+// keySet holds the keys of one sender that came after the first quarter of its lines, which are not
+// checked (see exceededCap). So at most three quarters of the cap are counted here. When they are
+// used up, packets with new keys are refused, and those with known keys pass.
 type keySet struct {
-	owner    *secondCounts
-	second   int64
-	sample   filter
-	keys     filter
-	n        int // number of keys in sample or, when counting, in keys
-	counting bool
+	owner  *secondCounts
+	second int64
+	keys   filter
+	n      int // number of keys
 }
-
-// One key in sampleInterval is sampled: those whose hash begins with sampleBits zeros. A filter
-// places keys by other bits.
-const (
-	sampleBits     = 4
-	sampleInterval = 1 << sampleBits
-)
 
 // addKeys adds the keys of a packet. It returns false if the sender, which may count limit keys,
 // has more new ones.
 func (s *keySets) addKeys(t *secondCounts, second int64, limit int, counts []Count) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	set := s.setFor(t, second, limit/4)
+	limit -= limit / 4
+	set := s.setFor(t, second, limit)
 	if set == nil {
 		return false
 	}
-	if !set.counting {
-		for i := range counts {
-			if hash := mix(&counts[i]); hash>>(64-sampleBits) == 0 && set.sample.add(hash) {
-				set.n++
-			}
-		}
-		if set.n*sampleInterval >= limit/4 {
-			set.counting, set.n = true, 0
-			set.keys.reset(limit / 2)
-		}
-		return true
-	}
-	if limit /= 2; set.n+len(counts) > limit { // maybe too many; a refused packet is not recorded
+	if set.n+len(counts) > limit { // maybe too many; a refused packet is not recorded
 		fresh := 0
 		for i := range counts {
 			if !set.keys.has(mix(&counts[i])) {
@@ -78,7 +56,8 @@ func (s *keySets) addKeys(t *secondCounts, second int64, limit int, counts []Cou
 	return true
 }
 
-// setFor returns the set of a sender in a second, or nil if others use all sets.
+// setFor returns the set of a sender in a second, which has room for limit keys, or nil if others
+// use all sets.
 func (s *keySets) setFor(t *secondCounts, second int64, limit int) *keySet {
 	var free *keySet
 	for i := range s.sets {
@@ -93,8 +72,8 @@ func (s *keySets) setFor(t *secondCounts, second int64, limit int) *keySet {
 	if free == nil {
 		return nil
 	}
-	free.sample.reset(limit / sampleInterval)
-	free.owner, free.second, free.n, free.counting = t, second, 0, false
+	free.keys.reset(limit)
+	free.owner, free.second, free.n = t, second, 0
 	return free
 }
 
