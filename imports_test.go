@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"limiter/limitertest": {"limiter", "limiter/permits", "limiter/semaphore", "rules"},
 	"kafka":               {"internal/base"},
 	"config":              {"internal/base", "kafka", "rules", "internal/wire"},
-	"collector":           {"internal/base", "internal/loglimit", "rules", "internal/wire"},
+	"collector":           {"internal/base", "internal/loglimit", "internal/ring", "rules", "internal/wire"},
 	"internal/capacity":   nil,
 	"aggregator":          {"internal/baseline", "internal/capacity", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/blame", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
 	"hotset":              {"rules"},

@@ -23,7 +23,7 @@ type localKey struct {
 	shard   *shard
 	slot    int
 	profile uint32
-	rings   []ring // by level; only the rings of absolute thresholds are used
+	counts  []paneCounts // by level; only those of absolute thresholds are used
 	hot     bool
 	since   int64
 	level   int   // the threshold that was reached
@@ -49,12 +49,12 @@ func (l *localDetector) count(c *Collector, s *shard, slot int, n uint64) {
 	x := &l.keys[k.local-1]
 	levels := c.profiles.all[x.profile].levels
 	for i := range levels {
-		level, r := &levels[i], &x.rings[i]
+		level, p := &levels[i], &x.counts[i]
 		if level.Kind != rules.FixedRate {
 			continue
 		}
-		r.add(level.window.Index(instant(c.start)), n)
-		if r.sum >= uint64(level.n) {
+		p.add(level.window.Index(instant(c.start)), n)
+		if p.sum() >= level.n {
 			x.below = 0
 			if !x.hot {
 				x.hot, x.since, x.level = true, c.now, i
@@ -80,20 +80,18 @@ func (l *localDetector) beginKey(c *Collector, s *shard, slot int, n uint64) boo
 		k.local = uint16(len(l.keys))
 	}
 	x := &l.keys[k.local-1]
-	*x = localKey{shard: s, slot: slot, profile: k.profile, rings: x.rings[:cap(x.rings)]}
-	if len(x.rings) < c.profiles.levels {
-		x.rings = make([]ring, c.profiles.levels)
-	}
+	*x = localKey{shard: s, slot: slot, profile: k.profile, counts: make([]paneCounts, c.profiles.levels)}
 	for i := range p.levels {
-		x.rings[i].beginWith(&p.levels[i], &c.recents(s, slot)[i], n)
+		x.counts[i] = p.levels[i].countsSince(&c.recents(s, slot)[i], n)
 	}
 	return true
 }
 
-// beginWith begins the ring of a level with the counts of the present stretch, except n of them.
-func (r *ring) beginWith(l *level, recent *recent, n uint64) {
-	r.reset(l.window.Panes)
-	r.add(l.window.Index(instant(recent.stretch*int64(l.Rate.Per))), recent.cur-min(n, recent.cur))
+// countsSince returns the counts of the present stretch, except n of them, in its first pane.
+func (l *level) countsSince(recent *recent, n uint64) paneCounts {
+	p := newPaneCounts(int64(l.window.Panes))
+	p.add(l.window.Index(instant(recent.stretch*int64(l.Rate.Per))), recent.cur-min(n, recent.cur))
+	return p
 }
 
 // release stops counting a key.
@@ -153,10 +151,11 @@ func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	levels := c.profiles.all[x.profile].levels
 	for j := range levels {
 		if l := &levels[j]; l.Kind == rules.FixedRate {
-			r := &x.rings[j]
-			r.advance(l.window.Index(instant(c.now)))
-			silent = silent && r.sum == 0
-			below = below && max(r.sum, r.previousSum()) < uint64(l.exit) && c.now >= r.complete
+			p := &x.counts[j]
+			p.advance(l.window.Index(instant(c.now)))
+			sum := p.sum()
+			silent = silent && sum == 0
+			below = below && max(sum, p.previousSum()) < l.exit && c.now >= p.complete
 		}
 	}
 	return silent, below
@@ -178,7 +177,7 @@ func (l *localDetector) report(c *Collector, x *localKey, hot bool) {
 	p := &c.profiles.all[x.profile]
 	level := &p.levels[x.level]
 	_, text, _ := bytes.Cut(t.key(&t.slots[x.slot]), []byte{' '})
-	low := int64(x.rings[x.level].sum)
+	low := x.counts[x.level].sum()
 	h := rules.Hot{
 		Key:   rules.Key{Rule: p.rule.ID, Text: string(text)},
 		Cause: level.cause(p.rule.Count),

@@ -193,20 +193,21 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 		old := &last.all[x.profile]
 		x.profile = x.shard.notes[x.slot].profile
 		p, recents := &c.profiles.all[x.profile], c.recents(x.shard, x.slot)
-		rings := make([]ring, c.profiles.levels)
+		counts := make([]paneCounts, c.profiles.levels)
 		for j := range p.levels {
 			level := &p.levels[j]
 			if level.Kind != rules.FixedRate {
 				continue
 			}
 			if slot := old.absoluteOf(level.window); slot >= 0 {
-				rings[j] = x.rings[slot].clone()
+				counts[j] = x.counts[slot]
+				counts[j].counts = counts[j].counts.Clone() // two thresholds may have this window
 				continue
 			}
-			rings[j].beginWith(level, &recents[j], 0)
-			rings[j].complete = c.now + int64(level.Rate.Per)
+			counts[j] = level.countsSince(&recents[j], 0)
+			counts[j].complete = c.now + int64(level.Rate.Per)
 		}
-		x.rings = rings
+		x.counts = counts
 		if x.hot {
 			l.keepHot(c, x, old)
 		}

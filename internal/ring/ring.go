@@ -3,6 +3,8 @@
 // numbered by time; those before 1970 are negative.
 package ring
 
+import "slices"
+
 // Never is the number of a pane before all others. Differences to other panes do not overflow, as
 // those to the least int64 would.
 const Never = -1 << 62
@@ -17,6 +19,9 @@ type Counts struct {
 
 // New returns empty counts that keep a number of panes.
 func New(panes int64) Counts { return Counts{Last: Never, panes: make([]int64, panes)} }
+
+// Clone returns a copy that shares no memory with r.
+func (r *Counts) Clone() Counts { return Counts{r.Last, slices.Clone(r.panes)} }
 
 // Add adds n to a pane. It drops a count whose pane is too old.
 func (r *Counts) Add(pane, n int64) {
