@@ -48,14 +48,11 @@ func runSource(t *testing.T, k *real.KafkaCluster, hot *hotSet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := kafkasource.New(kafkasource.Config{
+	source := kafkasource.New(kafkasource.Config{
 		Connection: kafka.Connection{Brokers: k.Addrs()},
 		Rules:      file.Rules,
 		Publisher:  func(int32) (kafkasource.PartitionPublisher, error) { return hot, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		if s := source.Stats(); s.NoHeaders != int64(len(terms)*len(languages)) || s.BadHeaders+s.Foreign > 0 {
 			t.Errorf("%d records without headers, %d bad, %d foreign; want %d, 0, 0",

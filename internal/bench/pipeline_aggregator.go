@@ -52,7 +52,7 @@ func runAggregator(ctx context.Context, l *link, c partConfig) (err error) {
 	seen := new(probes)
 	var source *pipelineSource
 	if c.Transport == TransportKafka {
-		source, err = c.kafkaSource(client, seen)
+		source = c.kafkaSource(client, seen)
 	} else {
 		source, err = c.statsdSource(ctx, client, seen)
 	}

@@ -26,8 +26,8 @@ func (c *instanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, error) {
 const assignTimeout = 20 * time.Second
 
 // kafkaSource returns the aggregator over Kafka. It is the only member of its group.
-func (c *partConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*pipelineSource, error) {
-	source, err := kafkasource.New(kafkasource.Config{
+func (c *partConfig) kafkaSource(client redis.UniversalClient, seen *probes) *pipelineSource {
+	source := kafkasource.New(kafkasource.Config{
 		Connection: kafka.Connection{Brokers: c.Brokers},
 		Topic:      c.Topic,
 		Group:      c.Topic,
@@ -39,9 +39,6 @@ func (c *partConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*p
 			return &probed{publisher, seen}, err
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &pipelineSource{
 		ready: func(ctx context.Context) (string, error) { return "", awaitPartitions(ctx, source) },
 		counted: func() int64 {
@@ -49,7 +46,7 @@ func (c *partConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*p
 			return s.Decoder.Sum - s.Detector.Late
 		},
 		loops: []func(context.Context) error{source.Run},
-	}, nil
+	}
 }
 
 // awaitPartitions waits until all partitions are assigned.

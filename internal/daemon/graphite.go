@@ -121,7 +121,11 @@ func (p *graphitePipeline) Run(ctx context.Context) error {
 }
 
 func (p *graphitePipeline) reload(rules *rules.Rules) error {
-	return p.owner.reload(rules, p.source.Reload)
+	if err := p.source.Reload(rules); err != nil {
+		return err
+	}
+	p.owner.reload(rules)
+	return nil
 }
 
 func (p *graphitePipeline) ready() (string, error) {

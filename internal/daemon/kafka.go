@@ -82,7 +82,7 @@ func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
 		brokers:    k.Brokers,
 		log:        set.Log,
 	}
-	p.source, err = kafkasource.New(kafkasource.Config{
+	p.source = kafkasource.New(kafkasource.Config{
 		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
 		Member: set.File.Aggregator.Name,
 		Rules:  rules, Encoding: set.Encoding, Canonical: set.File.Aggregator.Canonical, Memory: set.File.Aggregator.Memory,
@@ -94,7 +94,7 @@ func makeKafkaPipeline(set *settings) (*kafkaPipeline, error) {
 		Trust:  trust,
 		Log:    set.Log,
 	})
-	return p, err
+	return p, nil
 }
 
 // partitionConfig returns the configuration of a partition's publisher. Published entries must
@@ -128,9 +128,7 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 }
 
 func (p *kafkaPipeline) reload(rules *rules.Rules) error {
-	if err := p.source.Reload(rules); err != nil {
-		return err
-	}
+	p.source.Reload(rules)
 	p.publishers.reload(hotRules(rules))
 	return nil
 }

@@ -63,14 +63,8 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 	return group.Wait()
 }
 
-// reload puts rules in force in the source first, and then in the publisher.
-func (o owner) reload(rules *rules.Rules, source func(*rules.Rules) error) error {
-	if err := source(rules); err != nil {
-		return err
-	}
-	o.publisher.Reload(hotRules(rules))
-	return nil
-}
+// reload puts rules in force in the publisher, after the source.
+func (o owner) reload(rules *rules.Rules) { o.publisher.Reload(hotRules(rules)) }
 
 func (o owner) publishes() bool { return o.publisher.Publishes() }
 

@@ -77,7 +77,9 @@ func (p *statsdPipeline) Run(ctx context.Context) error {
 }
 
 func (p *statsdPipeline) reload(rules *rules.Rules) error {
-	return p.owner.reload(rules, p.agg.Reload)
+	p.agg.Reload(rules)
+	p.owner.reload(rules)
+	return nil
 }
 
 func (p *statsdPipeline) ready() (string, error) {

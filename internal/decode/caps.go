@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"errors"
 	"net/netip"
 	"time"
 
@@ -24,19 +23,6 @@ type Caps struct {
 
 // DefaultCaps are the caps of the daemon.
 var DefaultCaps = Caps{Counts: 100_000_000, Keys: 250_000, Names: 10_000, NewNames: 1_000}
-
-// Bounds of a Caps' fields.
-const (
-	MaxCapCounts = 1 << 50
-	MaxCapKeys   = 1 << 24
-)
-
-func (c *Caps) validate() error {
-	if c.Counts < 0 || c.Counts > MaxCapCounts || c.Keys < 0 || c.Keys > MaxCapKeys || c.Names < 0 || c.Names > maxSenders || c.NewNames < 0 {
-		return errors.New("Trust.Caps: out of bounds")
-	}
-	return nil
-}
 
 // claims returns the most that a sender may report as missing. Zero means no bound.
 func (c *Caps) claims() uint64 { return uint64(c.Counts) * 60 }

@@ -1,15 +1,12 @@
 package decode
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Trust determines whose packets are believed. Its zero value believes all, without bounds. It
@@ -48,31 +45,6 @@ const (
 
 // DefaultReplayWindow is Trust.Window by default.
 const DefaultReplayWindow = 30 * time.Second
-
-// Validate returns an error if t is invalid.
-func (t *Trust) Validate() error {
-	switch {
-	case t.Mode > TrustSigned:
-		return fmt.Errorf("Trust.Mode is %d: want TrustAll, TrustListed or TrustSigned", t.Mode)
-	case t.Mode == TrustListed && len(t.Senders) == 0:
-		return errors.New("Trust.Senders is missing: TrustListed believes no other sender")
-	case t.Mode == TrustSigned && len(t.Keys) == 0:
-		return errors.New("Trust.Keys is missing: TrustSigned verifies by them")
-	case t.Window < 0:
-		return fmt.Errorf("Trust.Window is %v, must not be negative", t.Window)
-	}
-	for i, key := range t.Keys {
-		if len(key) < wire.MinKey {
-			return fmt.Errorf("Trust.Keys: key %d has %d bytes, want %d at least", i+1, len(key), wire.MinKey)
-		}
-	}
-	for _, p := range t.Senders {
-		if !p.IsValid() {
-			return errors.New("Trust.Senders has an invalid prefix")
-		}
-	}
-	return t.Caps.validate()
-}
 
 // isListed reports whether an address is one of Senders.
 func (t *Trust) isListed(a netip.Addr) bool {

@@ -21,9 +21,6 @@ var (
 
 func believing(t testing.TB, trust *Trust) *Decoder {
 	t.Helper()
-	if err := trust.Validate(); err != nil {
-		t.Fatal(err)
-	}
 	d := NewDecoder(decoderRules(), wire.Plain)
 	d.Believe(trust)
 	return d
@@ -183,18 +180,6 @@ func FuzzSignedStream(f *testing.F) {
 			t.Errorf("%q is left, told %q", rest, got)
 		}
 	})
-}
-
-func TestTrustValidate(t *testing.T) {
-	for want, trust := range map[string]*Trust{
-		"Mode": {Mode: 3}, "Senders is missing": {Mode: TrustListed}, "Keys is missing": {Mode: TrustSigned},
-		"31 bytes": {Mode: TrustSigned, Keys: [][]byte{trustKey, trustKey[1:]}}, "Window": {Window: -1},
-		"an invalid prefix": {Mode: TrustListed, Senders: []netip.Prefix{{}}}, "Caps": {Caps: Caps{Names: -1}},
-	} {
-		if err := trust.Validate(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want an error with %q", err, want)
-		}
-	}
 }
 
 // For each reason at most one line is logged in ten seconds, and it names the address.

@@ -45,13 +45,9 @@ func newKafka(rules *rules.Rules, redis *embeddedRedis, log *slog.Logger) (_ *ka
 	if k.broker, err = kafkafake.Start(kafkaPartitions, wire.DefaultTopic); err != nil {
 		return nil, err
 	}
-	k.source, err = kafkasource.New(kafkasource.Config{
+	k.source = kafkasource.New(kafkasource.Config{
 		Connection: k.connection(), Rules: rules, Publisher: k.publisher, Log: log,
 	})
-	if err != nil {
-		k.broker.Close()
-		return nil, err
-	}
 	return k, nil
 }
 

@@ -20,13 +20,13 @@ type renderClient struct {
 	cfg    *Config
 }
 
-func newClient(c *Config, render *url.URL) *renderClient {
+func newClient(c *Config, render string) *renderClient {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	transport.MaxIdleConnsPerHost = 1
 	return &renderClient{
 		cfg:    c,
-		render: render.String(),
+		render: render,
 		http: &http.Client{
 			Transport: transport,
 			// Another server must not receive the password.

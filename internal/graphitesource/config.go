@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"time"
 
@@ -18,7 +17,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Config configures a [Source]. Rules, Publisher and URL are required.
+// Config configures a [Source]. Rules, Publisher and URL are required. Package config has checked the
+// values of a file.
 type Config struct {
 	Rules     *rules.Rules
 	Publisher aggregator.Publisher
@@ -97,44 +97,20 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxStep is the longest step. With a longer one no window would have ten points.
-const maxStep = time.Minute
-
-func (c *Config) validate() error {
+// checkLogin returns an error for credentials that cannot be sent. They may come from files.
+func (c *Config) checkLogin() error {
 	switch {
-	case c.Rules == nil:
-		return errors.New("graphite source: Config.Rules is missing")
-	case c.Publisher == nil:
-		return errors.New("graphite source: Config.Publisher is missing")
-	case c.Offset < 0:
-		return fmt.Errorf("graphite source: Config.Offset is %v, must not be negative", c.Offset)
-	case c.Step < time.Second || c.Step > maxStep || c.Step%time.Second != 0:
-		return fmt.Errorf("graphite source: Config.Step is %v, must be whole seconds, 1s to %v", c.Step, maxStep)
-	case c.Timeout < 0:
-		return fmt.Errorf("graphite source: Config.Timeout is %v, must not be negative", c.Timeout)
-	case c.Memory < aggregator.MinMemory:
-		return fmt.Errorf("graphite source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
-	case c.Token != "" && (c.User != "" || c.Password != ""):
-		return errors.New("graphite source: both a token and a user are given, but Graphite accepts only one of them")
 	case strings.ContainsAny(c.Token+c.User+c.Password, "\r\n\x00"):
 		return errors.New("graphite source: the user, the password or the token has a line break or a NUL: does its file end with one?")
 	case strings.Contains(c.User, ":"):
 		return errors.New("graphite source: a user's name with \":\" cannot be sent by basic authentication")
 	}
-	if err := c.Rules.Validate(); err != nil {
-		return fmt.Errorf("graphite source: %w", err)
-	}
-	if err := validateSeries("Series", strings.Replace(c.Series, placeholder, "x", 1)); err != nil || strings.Count(c.Series, placeholder) != 1 {
-		return fmt.Errorf("graphite source: Config.Series is %q, must have {name} once among words of A-Z a-z 0-9 _ - joined by dots, for example %q", c.Series, DefaultSeries)
-	}
-	if err := validateSeries("Heartbeat", c.Heartbeat); err != nil {
-		return err
-	}
-	return c.validateWindows()
+	return nil
 }
 
-// validateWindows checks that windows are whole multiples of the step.
-func (c *Config) validateWindows() error {
+// checkWindows checks that windows are whole multiples of the step. A file whose rules are put in
+// force while running may have another step.
+func (c *Config) checkWindows() error {
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
 		for _, t := range rule.Hot {
@@ -144,30 +120,6 @@ func (c *Config) validateWindows() error {
 		}
 	}
 	return nil
-}
-
-// validateSeries checks that Graphite takes the name of a series literally.
-func validateSeries(what, name string) error {
-	for word := range strings.SplitSeq(name, ".") {
-		if word == "" || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
-			return fmt.Errorf("graphite source: Config.%s is %q, must be words of A-Z a-z 0-9 _ - joined by dots", what, name)
-		}
-	}
-	return nil
-}
-
-// parseURL parses the base URL of graphite-web and returns that of its render API.
-func (c *Config) parseURL() (*url.URL, error) {
-	u, err := url.Parse(c.URL)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("graphite source: Config.URL is %q, must be that of graphite-web, for example http://127.0.0.1:8080", c.URL)
-	case u.User != nil:
-		return nil, errors.New("graphite source: Config.URL has a user or a password: give them by Config.User and Config.Password, they must not be in logs")
-	case c.TLS != nil && u.Scheme != "https":
-		return nil, fmt.Errorf("graphite source: Config.URL is %q, with TLS it must begin with https", c.URL)
-	}
-	return u.JoinPath("render"), nil
 }
 
 // parseEvery parses the job's schedule.

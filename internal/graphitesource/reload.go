@@ -1,8 +1,6 @@
 package graphitesource
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -11,23 +9,18 @@ import (
 // Reload puts other rules in force while the source runs. The next poll reads all points again
 // that are in some window. From then on the windows of these rules are known, including new
 // ones. Hot keys stay hot until those points say otherwise. Keys of rules that were removed cool
-// at once, and changed limits are published at once. If Reload returns an error, the present
-// rules stay in force.
+// at once, and changed limits are published at once. The rules must have the namespace of the
+// present ones. If Reload returns an error, the present rules stay in force.
 //
 // It waits for the end of a poll that is in progress. It is safe for concurrent use.
 func (s *Source) Reload(rules *rules.Rules) error {
 	c := s.cfg
-	if c.Rules = rules; rules == nil {
-		return errors.New("graphite source: no rules")
-	}
-	if err := c.validate(); err != nil {
+	c.Rules = rules
+	if err := c.checkWindows(); err != nil {
 		return err
 	}
 	s.busy.Lock()
 	defer s.busy.Unlock()
-	if was := s.job.cfg.Rules.Namespace; rules.Namespace != was {
-		return fmt.Errorf("graphite source: the namespace is %q now, was %q: it changes at a restart only", rules.Namespace, was)
-	}
 	s.job = s.job.withRules(&c)
 	s.show()
 	return nil

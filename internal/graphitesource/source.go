@@ -1,8 +1,10 @@
 package graphitesource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -38,16 +40,16 @@ const patience = 5 * time.Second
 // New returns a source, or an error if the configuration is invalid. It starts nothing.
 func New(c Config) (*Source, error) {
 	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+	if err := cmp.Or(c.checkLogin(), c.checkWindows()); err != nil {
 		return nil, err
 	}
 	schedule, err := c.parseEvery()
 	if err != nil {
 		return nil, err
 	}
-	render, err := c.parseURL()
+	render, err := url.JoinPath(c.URL, "render")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("graphite source: %w", err)
 	}
 	s := &Source{cfg: c, schedule: schedule}
 	next := schedule.Next(time.Now())

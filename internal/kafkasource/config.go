@@ -3,8 +3,6 @@ package kafkasource
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -32,7 +30,8 @@ type PartitionPublisher interface {
 	Run(ctx context.Context) error
 }
 
-// Config configures a [Source]. Connection.Brokers, Rules and Publisher are required.
+// Config configures a [Source]. Connection.Brokers, Rules and Publisher are required. Package config
+// has checked the values of a file.
 type Config struct {
 	Connection kafka.Connection
 	// Topic is the topic of the counts. Empty means [wire.DefaultTopic].
@@ -83,55 +82,16 @@ const (
 	DefaultGrace   = 5 * time.Second
 )
 
-// MinSession is the shortest session. Brokers may demand a longer one
-// (group.min.session.timeout.ms, 6 s by default).
-const MinSession = time.Second
-
 func (c Config) withDefaults() Config {
 	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
-	if c.Group == "" && c.Rules != nil {
-		c.Group = "hotparam-" + c.Rules.Namespace
-	}
+	c.Group = cmp.Or(c.Group, "hotparam-"+c.Rules.Namespace)
 	c.Session = cmp.Or(c.Session, DefaultSession)
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	c.Lag = cmp.Or(c.Lag, decode.DefaultLag)
-	c.Connection.Timeout = cmp.Or(c.Connection.Timeout, 5*time.Second)
-	c.Connection.ClientID = cmp.Or(c.Connection.ClientID, "hotparam")
+	c.Connection = c.Connection.WithDefaults()
 	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func (c *Config) validate() error {
-	switch {
-	case c.Rules == nil:
-		return errors.New("kafka source: Config.Rules is missing")
-	case c.Publisher == nil:
-		return errors.New("kafka source: Config.Publisher is missing")
-	case c.Session < MinSession:
-		return fmt.Errorf("kafka source: Config.Session is %v, must be at least %v", c.Session, MinSession)
-	case c.Grace < time.Second:
-		return fmt.Errorf("kafka source: Config.Grace is %v, must be at least 1s: idle senders are heard each second", c.Grace)
-	case c.Lag < 0:
-		return fmt.Errorf("kafka source: Config.Lag is %v, must not be negative", c.Lag)
-	case c.Memory < aggregator.MinMemory:
-		return fmt.Errorf("kafka source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
-	}
-	if err := c.Connection.Validate(); err != nil {
-		return fmt.Errorf("kafka source: %w", err)
-	}
-	if t := c.Trust; t != nil {
-		if err := t.Validate(); err != nil {
-			return fmt.Errorf("kafka source: Config.%w", err)
-		}
-		if t.Mode == decode.TrustListed {
-			return errors.New("kafka source: Config.Trust is TrustListed: records have no addresses, want TrustAll or TrustSigned")
-		}
-	}
-	if err := c.Rules.Validate(); err != nil {
-		return fmt.Errorf("kafka source: %w", err)
-	}
-	return nil
 }

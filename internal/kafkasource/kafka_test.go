@@ -115,10 +115,7 @@ func (w *world) join(change ...func(*Config)) *member {
 	for _, f := range change {
 		f(&c)
 	}
-	var err error
-	if m.Source, err = New(c); err != nil {
-		w.Fatal(err)
-	}
+	m.Source = New(c)
 	dial := w.network.DialContext
 	if w.dial != nil {
 		dial = w.dial

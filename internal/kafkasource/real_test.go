@@ -46,16 +46,12 @@ func TestRealKafka(t *testing.T) {
 	}
 	join := func() (*member, context.CancelFunc) {
 		m := &member{log: new(logged)}
-		var err error
-		m.Source, err = New(Config{
+		m.Source = New(Config{
 			Connection: connection,
 			Session:    1500 * time.Millisecond, Publisher: r.publisher,
 			Rules: &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick()}},
 			Log:   slog.New(slog.NewTextHandler(m.log, nil)),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		m.commitEvery = time.Second
 		if err := m.Check(t.Context()); err != nil {
 			t.Fatal(err)
@@ -70,10 +66,7 @@ func TestRealKafka(t *testing.T) {
 	}
 	nobody := connection
 	nobody.TLS = &kafka.TLS{CA: files.CA}
-	stranger, err := New(Config{Connection: nobody, Publisher: r.publisher, Rules: &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick()}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := New(Config{Connection: nobody, Publisher: r.publisher, Rules: &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick()}}})
 	if err := stranger.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tls.cert and tls.key") {
 		t.Errorf("without a certificate: %v", err)
 	}

@@ -18,14 +18,11 @@ func bench(t testing.TB, ruleset ...rules.Rule) *worker {
 	if len(ruleset) == 0 {
 		ruleset = append(ruleset, quick())
 	}
-	s, err := New(Config{
+	s := New(Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}},
 		Rules:      &rules.Rules{Namespace: "shop", Rules: ruleset},
 		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}
 	p := &publisher{redis: r, runs: true}
 	r.holders[0] = p
@@ -239,14 +236,11 @@ func TestSilenceIsALoss(t *testing.T) {
 func TestAdoptedElsewhere(t *testing.T) {
 	whole := quick()
 	whole.ID, whole.By.Kind = "whole", rules.ByCombinations
-	s, err := New(Config{
+	s := New(Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}},
 		Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick(), whole}},
 		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	home := wire.Partition([]byte("shop.whole"), 3)
 	r := &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher)}
 	p := &publisher{redis: r, partition: (home + 1) % 3, runs: true}

@@ -1,8 +1,6 @@
 package kafkasource
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/hotparam/hotparam/internal/base"
@@ -11,23 +9,14 @@ import (
 
 // Reload puts other rules in force while the source runs. Each partition changes between two
 // batches of records, so the counts of a batch are all counted by either the old or the new
-// rules. [aggregator.Detector.Reload] says what happens to counts and hot keys. If Reload
-// returns an error, the present rules stay in force.
+// rules. [aggregator.Detector.Reload] says what happens to counts and hot keys. The rules must have
+// the namespace of the present ones.
 //
 // A busy worker puts the rules in force a little after Reload has returned. Reload is safe for
 // concurrent use.
-func (s *Source) Reload(rules *rules.Rules) error {
-	if rules == nil {
-		return errors.New("kafka source: no rules")
-	}
-	if err := rules.Validate(); err != nil {
-		return fmt.Errorf("kafka source: %w", err)
-	}
+func (s *Source) Reload(rules *rules.Rules) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.cfg.Rules.Namespace; rules.Namespace != was {
-		return fmt.Errorf("kafka source: the namespace is %q now, was %q: it changes at a restart only", rules.Namespace, was)
-	}
 	s.inForce.Store(newInForce(&s.cfg, rules))
 	for w := range s.running {
 		select {
@@ -35,7 +24,6 @@ func (s *Source) Reload(rules *rules.Rules) error {
 		default: // it has not yet seen the previous reload
 		}
 	}
-	return nil
 }
 
 // reload puts the source's rules in force in the partition.

@@ -49,12 +49,9 @@ type Source struct {
 	extra       []kgo.Opt // options of tests
 }
 
-// New returns a source, or an error if the configuration is invalid. It starts nothing.
-func New(c Config) (*Source, error) {
+// New returns a source. It starts nothing.
+func New(c Config) *Source {
 	c = c.withDefaults()
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
 	s := &Source{
 		cfg:     c,
 		workers: make(map[int32]*worker),
@@ -68,7 +65,7 @@ func New(c Config) (*Source, error) {
 		commitEvery: defaultCommit,
 	}
 	s.inForce.Store(newInForce(&c, c.Rules))
-	return s, nil
+	return s
 }
 
 // inForce are the rules in force.

@@ -1,7 +1,6 @@
 package kafkasource
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/kafka"
 )
 
 var trustKey = []byte("0123456789abcdef0123456789abcdef")
@@ -79,23 +77,5 @@ func TestSignedRecords(t *testing.T) {
 				t.Errorf("position %d", w.position)
 			}
 		})
-	}
-}
-
-func TestTrustOfASource(t *testing.T) {
-	c := Config{
-		Connection: kafka.Connection{Brokers: []string{"localhost:1"}}, Rules: bench(t).source.cfg.Rules,
-		Publisher: func(int32) (PartitionPublisher, error) { return nil, nil },
-	}
-	for want, trust := range map[string]*decode.Trust{
-		"Keys is missing": {Mode: decode.TrustSigned}, "no addresses": {Mode: decode.TrustListed},
-	} {
-		c.Trust = trust
-		if trust.Mode == decode.TrustListed {
-			trust.Senders = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
-		}
-		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want an error with %q", err, want)
-		}
 	}
 }

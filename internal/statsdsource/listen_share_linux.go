@@ -7,10 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSharePort reports whether several sockets can share a port, so that the system spreads the
-// senders over them.
-const canSharePort = true
-
 // sharePort lets other sockets of this user bind the port as well. The system passes all packets
 // of a sender's socket to the same one of them.
 func sharePort(conn syscall.Conn) error {

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// canSharePort is false: outside Linux, a system may pass all packets to one of the sockets that
-// share a port.
-const canSharePort = false
+// errSharePort is returned outside Linux, where a system may pass all packets to one of the sockets
+// that share a port.
+var errSharePort = errors.New("this system cannot spread senders over several sockets: readers must be 1")
 
-func sharePort(syscall.Conn) error { return errors.ErrUnsupported }
+func sharePort(syscall.Conn) error { return errSharePort }
 
-func controlSharePort(_, _ string, _ syscall.RawConn) error { return errors.ErrUnsupported }
+func controlSharePort(_, _ string, _ syscall.RawConn) error { return errSharePort }

@@ -1,8 +1,6 @@
 package statsdsource
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -22,22 +20,13 @@ func (s *Source) Inherit(published []rules.Hot) {
 
 // Reload puts other rules in force while the source runs. Each packet is counted as a whole by
 // either the old or the new rules. [aggregator.Detector.Reload] says what happens to counts and
-// hot keys. If Reload returns an error, the present rules stay in force.
+// hot keys. The rules must have the namespace of the present ones.
 //
 // It waits until readers have counted the packets they have read. Packets that arrive in the
 // meantime wait in the sockets. It is safe for concurrent use.
-func (s *Source) Reload(rules *rules.Rules) error {
+func (s *Source) Reload(rules *rules.Rules) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	if rules == nil {
-		return errors.New("statsd source: no rules")
-	}
-	if err := rules.Validate(); err != nil {
-		return fmt.Errorf("statsd source: %w", err)
-	}
-	if was := s.rules.InOrder().Namespace; rules.Namespace != was {
-		return fmt.Errorf("statsd source: the namespace is %q now, was %q: it changes at a restart only", rules.Namespace, was)
-	}
 	next := s.rules.Next(rules)
 	s.listener.decoding.Lock()
 	defer s.listener.decoding.Unlock()
@@ -46,5 +35,4 @@ func (s *Source) Reload(rules *rules.Rules) error {
 	}
 	s.shards.Reload(next, time.Now())
 	s.rules = next
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -20,7 +19,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Config configures a [Source]. Rules and Publisher are required.
+// Config configures a [Source]. Rules and Publisher are required. Package config has checked the
+// values of a file.
 type Config struct {
 	Rules     *rules.Rules
 	Publisher aggregator.Publisher
@@ -57,31 +57,6 @@ type Config struct {
 	Log *slog.Logger
 }
 
-func (c *Config) validate() error {
-	switch {
-	case c.Rules == nil:
-		return errors.New("statsd source: Config.Rules is missing")
-	case c.Publisher == nil:
-		return errors.New("statsd source: Config.Publisher is missing")
-	case c.Memory < aggregator.MinMemory:
-		return fmt.Errorf("statsd source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
-	case c.Readers < 0 || c.Readers > MaxReaders:
-		return fmt.Errorf("statsd source: Config.Readers is %d, must be 1 to %d", c.Readers, MaxReaders)
-	case c.Readers > 1 && !canSharePort:
-		return fmt.Errorf("statsd source: Config.Readers is %d: this system cannot spread senders over several sockets, must be 1", c.Readers)
-	case c.Shards < 0 || c.Shards > 256:
-		return fmt.Errorf("statsd source: Config.Shards is %d, must be 1 to 256", c.Shards)
-	case c.Lag < 0:
-		return fmt.Errorf("statsd source: Config.Lag is %v, must not be negative", c.Lag)
-	}
-	if c.Trust != nil {
-		if err := c.Trust.Validate(); err != nil {
-			return fmt.Errorf("statsd source: Config.%w", err)
-		}
-	}
-	return c.Rules.Validate()
-}
-
 // Source listens for StatsD lines and publishes the hot keys.
 type Source struct {
 	listener *listener
@@ -112,9 +87,6 @@ func New(ctx context.Context, c Config) (*Source, error) {
 	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
 	c.Shards = cmp.Or(c.Shards, min(8, runtime.GOMAXPROCS(0)))
 	c.Lag = cmp.Or(c.Lag, decode.DefaultLag)
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
 	listener, err := listenStatsD(ctx, c.Listen, c.Readers)
 	if err != nil {
 		return nil, err
