@@ -31,12 +31,11 @@ func (d *Decoder) fresh(m *wire.Meta, arrived time.Time) bool {
 	if d.mac == nil {
 		return true
 	}
-	t := d.trust
-	if age := arrived.Sub(time.Unix(0, m.Sent)); age.Abs() > t.window {
+	if age := arrived.Sub(time.Unix(0, m.Sent)); age.Abs() > replayWindow {
 		d.refuse(RefusedTime, d.source(), string(m.Instance), "age", age.Round(time.Millisecond).String())
 		return false
 	}
-	if !t.replays.isNew(m, arrived, t.window) {
+	if !d.trust.replays.isNew(m, arrived) {
 		d.refuse(RefusedReplay, d.source(), "")
 		return false
 	}

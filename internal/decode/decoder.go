@@ -68,7 +68,7 @@ func (d *Decoder) Believe(t *Trust) {
 	if t == nil {
 		return
 	}
-	d.trust = &trust{Trust: t, window: cmp.Or(t.Window, DefaultReplayWindow)}
+	d.trust = &trust{Trust: t}
 	d.senders.names = newNameCaps(&t.Caps)
 	d.senders.mostClaimed = t.Caps.claims()
 	d.applyTrust()

@@ -33,10 +33,10 @@ type signedLife struct {
 const maxLives = 100_000
 
 // isNew records a packet, and reports whether it had not arrived before.
-func (r *replays) isNew(m *wire.Meta, now time.Time, window time.Duration) bool {
+func (r *replays) isNew(m *wire.Meta, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sweep(now, window)
+	r.sweep(now)
 	s := r.lives[life{string(m.Instance), m.Incarnation}]
 	if s == nil {
 		if len(r.lives) >= maxLives {
@@ -54,13 +54,13 @@ func (r *replays) isNew(m *wire.Meta, now time.Time, window time.Duration) bool 
 
 // sweep forgets the lives whose packets are all outside the window by now. The last packet of a
 // life arrived at most one window before its send time.
-func (r *replays) sweep(now time.Time, window time.Duration) {
-	if now.Sub(r.swept).Abs() < window {
+func (r *replays) sweep(now time.Time) {
+	if now.Sub(r.swept).Abs() < replayWindow {
 		return
 	}
 	r.swept = now
 	for l, s := range r.lives {
-		if now.Sub(s.heard) > 2*window {
+		if now.Sub(s.heard) > 2*replayWindow {
 			delete(r.lives, l)
 		}
 	}

@@ -18,9 +18,6 @@ type Trust struct {
 	// Keys are the keys for mode [TrustSigned]: one of them must have signed a packet. Each has
 	// at least [wire.MinKey] bytes.
 	Keys [][]byte
-	// Window is how far the send time of a signed packet, by its sender's clock, may be from
-	// its arrival. Zero means [DefaultReplayWindow].
-	Window time.Duration
 	// Caps bound the counts of one sender, whatever the mode.
 	Caps Caps
 	// Log logs refused packets, at most once in ten seconds for each reason. A nil Log
@@ -43,8 +40,9 @@ const (
 	TrustSigned
 )
 
-// DefaultReplayWindow is Trust.Window by default.
-const DefaultReplayWindow = 30 * time.Second
+// replayWindow is how far the send time of a signed packet, by its sender's clock, may be from its
+// arrival.
+const replayWindow = 30 * time.Second
 
 // isListed reports whether an address is one of Senders.
 func (t *Trust) isListed(a netip.Addr) bool {
@@ -55,7 +53,6 @@ func (t *Trust) isListed(a netip.Addr) bool {
 // trust is shared by the decoders of one listener or one partition.
 type trust struct {
 	*Trust
-	window  time.Duration
 	replays replays
 	sets    keySets
 }

@@ -143,7 +143,7 @@ func TestConfig(t *testing.T) {
 		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	}
 	s := New(good)
-	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || c.Grace != 5*time.Second || s.lookback() != 85*time.Second {
+	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || s.lookback() != 85*time.Second {
 		t.Errorf("defaults %+v, looks back %v", c, s.lookback())
 	}
 	c := good

@@ -58,12 +58,6 @@ type Config struct {
 	// [aggregator.DefaultMemory]. Each partition gets an equal part of it, so the total stays
 	// within Memory however many partitions this source has.
 	Memory int64
-	// Grace is how much older than a window a count may be and still be counted. It is also how
-	// long a slow sender can delay a partition's time. Zero means [DefaultGrace].
-	Grace time.Duration
-	// Lag is how long counts of programs that send only lines may take to arrive. Zero means
-	// [decode.DefaultLag].
-	Lag time.Duration
 	// Trust decides which records are accepted. A nil Trust accepts all. Its caps apply to each
 	// partition. [decode.TrustListed] needs addresses, which records do not have.
 	Trust *decode.Trust
@@ -76,18 +70,17 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Defaults of a [Config].
-const (
-	DefaultSession = 10 * time.Second
-	DefaultGrace   = 5 * time.Second
-)
+// DefaultSession is the default of Config.Session.
+const DefaultSession = 10 * time.Second
+
+// grace is how much older than a window a count may be and still be counted. It is also how long a
+// slow sender can delay a partition's time. Idle senders are heard each second.
+const grace = 5 * time.Second
 
 func (c Config) withDefaults() Config {
 	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
 	c.Group = cmp.Or(c.Group, "hotparam-"+c.Rules.Namespace)
 	c.Session = cmp.Or(c.Session, DefaultSession)
-	c.Grace = cmp.Or(c.Grace, DefaultGrace)
-	c.Lag = cmp.Or(c.Lag, decode.DefaultLag)
 	c.Connection = c.Connection.WithDefaults()
 	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
 	if c.Log == nil {

@@ -105,7 +105,7 @@ const appendTime = 1
 // send then arrive later than windows wait for, or never. The loss must be recorded before the
 // record advances the time, whoever sent it.
 func (w *worker) detectSilence(appended time.Time, ofInstance bool) {
-	if appended.Sub(w.spoken) > w.source.cfg.Grace && (ofInstance || len(w.mark.senders) > 0) {
+	if appended.Sub(w.spoken) > grace && (ofInstance || len(w.mark.senders) > 0) {
 		w.in.recordLoss(appended)
 	}
 	if ofInstance {

@@ -132,7 +132,7 @@ func TestSendersTimestamps(t *testing.T) {
 	if !w.published().hot("q=1") || w.detector.Stats().Late != 40 {
 		t.Errorf("%+v, want three of four counted in one window", w.detector.Stats())
 	}
-	if w.mark.appended.After(clock) || w.now.After(clock.Add(w.source.cfg.Grace)) {
+	if w.mark.appended.After(clock) || w.now.After(clock.Add(grace)) {
 		t.Errorf("the partition is at %v, and the clock at %v", w.mark.appended, clock)
 	}
 }

@@ -80,7 +80,7 @@ func newInForce(c *Config, rules *rules.Rules) *inForce {
 
 // handOver returns how long a partition may have no owner, including the time in which older
 // counts may still arrive.
-func (c *Config) handOver() time.Duration { return c.Grace + c.Session + outageSpan }
+func (c *Config) handOver() time.Duration { return grace + c.Session + outageSpan }
 
 // lookback returns how far before now partitions are read from.
 func (s *Source) lookback() time.Duration { return s.inForce.Load().lookback }

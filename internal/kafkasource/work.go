@@ -57,11 +57,11 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 		onTops = func(tops []aggregator.Tops) { c.OnTops(w.partition, tops) }
 	}
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules: rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
+		Rules: rules, Publisher: w.gate, Memory: windows, Grace: grace,
 		Days: c.Days, Part: int(w.partition), Parts: n, Homes: homes(rules, n), OnTops: onTops,
 	})
 	w.in = &intake{Detector: w.detector}
-	w.mark = newWatermark(w.seek, c.Grace, c.Lag)
+	w.mark = newWatermark(w.seek, grace, decode.DefaultLag)
 	if live := w.source.live.Load(); live != nil {
 		w.mark.setKnown(*live)
 	}
@@ -159,7 +159,7 @@ func (w *worker) reach() {
 	}
 	// A partition that is empty, or could not be reached for long, may have been one that no
 	// sender could write to. So it does not prove silence.
-	if before := w.mark.sure; before.IsZero() && w.begun < 0 || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
+	if before := w.mark.sure; before.IsZero() && w.begun < 0 || !before.IsZero() && w.pending.asked.Sub(before) > grace {
 		w.in.recordLoss(w.pending.asked)
 	}
 	w.mark.reached(w.pending.asked)
@@ -205,7 +205,7 @@ func (w *worker) advance(clock time.Time) {
 		w.report.completeMoved = w.wall
 	}
 	w.advanced = w.mark.appended
-	w.now = base.Later(w.now, base.Earlier(clock, complete.Add(w.source.cfg.Grace)))
+	w.now = base.Later(w.now, base.Earlier(clock, complete.Add(grace)))
 	w.updateAwaiting(complete)
 	w.decoder.Advance(w.now, w.in)
 	w.detector.AdvanceTo(w.now, complete)

@@ -41,8 +41,6 @@ type Config struct {
 	// Shards is the number of goroutines that share the keys. Zero means one for each processor,
 	// at most 8.
 	Shards int
-	// Lag is how long counts may take to arrive. Zero means [decode.DefaultLag].
-	Lag time.Duration
 	// Days is the baseline for jumps over days. A nil Days compares with the recent past.
 	Days *baseline.Days
 	// OnTops is passed to the detectors as [aggregator.DetectorConfig.OnTops].
@@ -86,7 +84,6 @@ func New(ctx context.Context, c Config) (*Source, error) {
 	c.Readers = cmp.Or(c.Readers, 1)
 	c.Memory = cmp.Or(c.Memory, aggregator.DefaultMemory)
 	c.Shards = cmp.Or(c.Shards, min(8, runtime.GOMAXPROCS(0)))
-	c.Lag = cmp.Or(c.Lag, decode.DefaultLag)
 	listener, err := listenStatsD(ctx, c.Listen, c.Readers)
 	if err != nil {
 		return nil, err
@@ -104,7 +101,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 		}
 		s.decoders[i].Canonical = c.Canonical
 	}
-	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: s.started, Days: c.Days, OnTops: c.OnTops}, c.Shards, readers)
+	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: decode.DefaultLag, Start: s.started, Days: c.Days, OnTops: c.OnTops}, c.Shards, readers)
 	for i := range readers {
 		s.feeds = append(s.feeds, s.shards.Feed(i))
 	}
