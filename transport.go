@@ -78,12 +78,8 @@ func OpenTransport(c TransportConfig) (Transport, error) {
 
 func openStatsD(c TransportConfig) (Transport, error) {
 	s := c.File.StatsD.WithDefaults(c.File.Aggregator)
-	spread, err := statsdsink.ParseSpread(s.Spread)
-	if err != nil {
-		return Transport{}, err
-	}
 	sink, err := statsdsink.New(statsdsink.Config{
-		Rules: c.File.Rules, Addrs: s.Addresses, Spread: spread, Strict: s.Encoding == wire.Strict.String(), NoMeta: !*s.Meta, Instance: c.Instance, Key: c.Key,
+		Rules: c.File.Rules, Addrs: s.Addresses, Spread: s.Spread, Strict: s.Encoding == wire.Strict.String(), NoMeta: !*s.Meta, Instance: c.Instance, Key: c.Key,
 	})
 	if err != nil {
 		return Transport{}, err

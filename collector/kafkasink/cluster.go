@@ -23,9 +23,9 @@ type cluster struct {
 	common []kgo.Opt // result of [kafkaclient.Options]
 	extra  []kgo.Opt // further options of all clients
 
-	acks        Acks
+	acks        string
 	idempotent  bool
-	compression Compression
+	compression string
 }
 
 // newest has the newest versions of the protocol that are used. They are the last that address

@@ -1,7 +1,6 @@
 package kafkasink
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,12 +24,14 @@ type Config struct {
 	// Instance names this process among the senders. Empty means
 	// [collector.DefaultInstance].
 	Instance string
-	// Acks selects when a record counts as delivered.
-	Acks Acks
+	// Acks selects when a record counts as delivered: [AcksLocal] or [AcksAll]. Empty means
+	// AcksLocal.
+	Acks string
 	// Idempotent makes the brokers drop records that arrive twice. It needs AcksAll.
 	Idempotent bool
-	// Compression selects how records are compressed.
-	Compression Compression
+	// Compression selects how records are compressed: [Zstd], [LZ4] or [NoCompression]. Empty means
+	// Zstd.
+	Compression string
 	// Buffer bounds the bytes of the records that wait or are in flight. Zero means
 	// 16 MiB. A busy instance sends some MB per second.
 	Buffer int64
@@ -48,65 +49,22 @@ const defaultBuffer = 16 << 20
 // minBuffer has room for two of the largest records.
 const minBuffer = 2 * wire.MaxRecord
 
-// Acks selects when a record counts as delivered.
-type Acks uint8
-
+// Values of Config.Acks, as in settings.
 const (
 	// AcksLocal waits for the partition's leader. Records that only the leader has are
 	// lost if it fails, and leave a gap that the aggregator sees.
-	AcksLocal Acks = iota
+	AcksLocal = "1"
 	// AcksAll waits for all in-sync replicas.
-	AcksAll
+	AcksAll = "all"
 )
 
-// ParseAcks parses "1" or "all". Empty means 1.
-func ParseAcks(s string) (Acks, error) {
-	switch s {
-	case "1", "":
-		return AcksLocal, nil
-	case "all":
-		return AcksAll, nil
-	}
-	return 0, fmt.Errorf("acks %q: want 1 or all", s)
-}
-
-// String returns the name in settings.
-func (a Acks) String() string {
-	if a == AcksAll {
-		return "all"
-	}
-	return "1"
-}
-
-// Compression selects how records are compressed.
-type Compression uint8
-
-// Compressions. A record of 10 KB takes about 2 KB with zstd, and about 3 KB with LZ4.
+// Values of Config.Compression, as in settings. A record of 10 KB takes about 2 KB with zstd, and
+// about 3 KB with LZ4.
 const (
-	Zstd Compression = iota
-	LZ4
-	NoCompression
+	Zstd          = "zstd"
+	LZ4           = "lz4"
+	NoCompression = "none"
 )
-
-var compressions = [...]string{Zstd: "zstd", LZ4: "lz4", NoCompression: "none"}
-
-// ParseCompression parses "zstd", "lz4" or "none". Empty means zstd.
-func ParseCompression(s string) (Compression, error) {
-	for c, name := range compressions {
-		if name == cmp.Or(s, "zstd") {
-			return Compression(c), nil
-		}
-	}
-	return 0, fmt.Errorf("compression %q: want zstd, lz4 or none", s)
-}
-
-// String returns the compression's name in settings.
-func (c Compression) String() string {
-	if int(c) < len(compressions) {
-		return compressions[c]
-	}
-	return fmt.Sprintf("compression(%d)", int(c))
-}
 
 // topicName matches the names that Kafka accepts.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
@@ -124,12 +82,12 @@ func (c *Config) validate() error {
 		return fmt.Errorf("Config.Instance %q: want 1 to %d of A-Z a-z 0-9 _ . -", c.Instance, wire.MaxInstance)
 	case c.Key != nil && len(c.Key) < wire.MinKey:
 		return fmt.Errorf("Config.Key has %d bytes: want %d at least", len(c.Key), wire.MinKey)
-	case c.Acks > AcksAll:
-		return fmt.Errorf("Config.Acks %d: want AcksLocal or AcksAll", c.Acks)
+	case c.Acks != AcksLocal && c.Acks != AcksAll:
+		return fmt.Errorf("Config.Acks %q: want 1 or all", c.Acks)
 	case c.Idempotent && c.Acks != AcksAll:
 		return errors.New("Config.Idempotent needs Acks: AcksAll; with fewer acks the brokers cannot detect duplicates")
-	case int(c.Compression) >= len(compressions):
-		return fmt.Errorf("Config.Compression %d: want Zstd, LZ4 or NoCompression", c.Compression)
+	case c.Compression != Zstd && c.Compression != LZ4 && c.Compression != NoCompression:
+		return fmt.Errorf("Config.Compression %q: want zstd, lz4 or none", c.Compression)
 	case c.Buffer < minBuffer:
 		return fmt.Errorf("Config.Buffer %d: want %d bytes at least, two of the largest records", c.Buffer, minBuffer)
 	}

@@ -71,6 +71,7 @@ func New(c Config) (*Sink, error) {
 func (c Config) withDefaults() Config {
 	c.Connection = c.Connection.WithDefaults()
 	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
+	c.Acks, c.Compression = cmp.Or(c.Acks, AcksLocal), cmp.Or(c.Compression, Zstd)
 	c.Buffer = cmp.Or(c.Buffer, defaultBuffer)
 	c.Instance = cmp.Or(c.Instance, collector.DefaultInstance())
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))

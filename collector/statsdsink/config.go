@@ -20,8 +20,9 @@ type Config struct {
 	// most a fifth of the time, during which further counts add up. Counts that cannot be sent
 	// within that time are reported as failed.
 	Addrs []string
-	// Spread selects which of several addresses a key's counts go to.
-	Spread Spread
+	// Spread selects which of several addresses a key's counts go to: [SpreadHash] or [SpreadAll].
+	// Empty means SpreadHash.
+	Spread string
 	// Sender receives whole packets; it replaces the sockets.
 	Sender Sender
 	// Strict writes keys in letters, digits and _-= only, which Graphite can store. The
@@ -56,8 +57,8 @@ func (c *Config) validate() error {
 		return errors.New("statsdsink: Config.Rules is missing")
 	case (len(c.Addrs) == 0) == (c.Sender == nil):
 		return errors.New("statsdsink: Config needs either Addrs or Sender")
-	case c.Spread != SpreadHash && c.Spread != SpreadAll:
-		return fmt.Errorf("statsdsink: Config.Spread is %v: want SpreadHash or SpreadAll", c.Spread)
+	case c.Spread != "" && c.Spread != SpreadHash && c.Spread != SpreadAll:
+		return fmt.Errorf("statsdsink: Config.Spread is %q: want hash or all", c.Spread)
 	case c.Key != nil && len(c.Key) < wire.MinKey:
 		return fmt.Errorf("statsdsink: Config.Key has %d bytes: want %d at least", len(c.Key), wire.MinKey)
 	case c.Key != nil && c.NoMeta:

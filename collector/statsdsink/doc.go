@@ -6,7 +6,7 @@
 //
 // Send writes each count as a line (sink.go; config.go has the settings, rules.go the rules,
 // buckets.go the sums by bucket of keys). It passes the line to the packer of the address that
-// [Spread] and the key select (spread.go). A packer joins lines to packets and
+// Config.Spread and the key select (spread.go). A packer joins lines to packets and
 // signs them (packer.go). The meta line at the head of each packet states the sender and its
 // sums so far. A socket sends a packet within a deadline, or reports that it failed
 // (socket.go). Connections are made in the background (dial.go, unacked_*.go), so that no

@@ -72,7 +72,7 @@ func newWithSenders(senders []Sender, c Config) *Sink {
 		s.encoding = wire.Strict
 	}
 	parts := [][]Sender{senders}
-	if c.Spread == SpreadHash {
+	if c.Spread != SpreadAll {
 		parts = slices.Collect(slices.Chunk(senders, 1))
 	}
 	incarnation := collector.NewIncarnation()

@@ -213,7 +213,7 @@ func TestNewStatsDRefusesBadConfigs(t *testing.T) {
 		{Config{Rules: statsdRules(), Addrs: []string{"nonsense"}}, "host:port"},
 		{Config{Rules: statsdRules(), Addrs: []string{"a:1"}, Instance: "a b"}, "Instance"},
 		{Config{Rules: statsdRules(), Addrs: []string{"a:1", "b:1", "a:1"}}, "twice"},
-		{Config{Rules: statsdRules(), Addrs: []string{"a:1"}, Spread: 7}, "Spread"},
+		{Config{Rules: statsdRules(), Addrs: []string{"a:1"}, Spread: "both"}, "Spread"},
 	} {
 		if _, err := New(test.config); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("New gives %v, want an error about %s", err, test.want)

@@ -14,17 +14,9 @@ func init() { hotparam.Register(config.SourceKafka, open) }
 
 func open(c hotparam.TransportConfig) (hotparam.Transport, error) {
 	k := c.File.Kafka.WithDefaults()
-	acks, err := kafkasink.ParseAcks(k.Acks)
-	if err != nil {
-		return hotparam.Transport{}, err
-	}
-	compression, err := kafkasink.ParseCompression(k.Compression)
-	if err != nil {
-		return hotparam.Transport{}, err
-	}
 	sink, err := kafkasink.New(kafkasink.Config{
 		Rules: c.File.Rules, Connection: k.Connection, Topic: k.Topic, Instance: c.Instance,
-		Acks: acks, Idempotent: k.Idempotent, Compression: compression, Buffer: k.Buffer, Log: c.Log, Key: c.Key,
+		Acks: k.Acks, Idempotent: k.Idempotent, Compression: k.Compression, Buffer: k.Buffer, Log: c.Log, Key: c.Key,
 	})
 	if err != nil {
 		return hotparam.Transport{}, err
