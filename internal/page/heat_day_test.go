@@ -43,7 +43,7 @@ func dayOfIncidents(t *testing.T, tab *real.Tab) {
 		return *times
 	}
 	var found []string
-	tab.Eval("[...document.querySelectorAll('#heat-found li')].map((li) => li.innerText)", &found)
+	tab.Eval("[...document.querySelectorAll('#heat-found li button')].map((li) => li.innerText)", &found)
 	for i, want := range []string{
 		"02:30–04:10 a scan? GET /product: requests",
 		"09:10–10:20 a crowd? GET /status: user=15332, from almost none",
@@ -57,6 +57,11 @@ func dayOfIncidents(t *testing.T, tab *real.Tab) {
 	}
 	if len(found) > 5 {
 		t.Errorf("the page says that %q stand out as well", found[5:])
+	}
+	var gaps []string
+	tab.Eval("[...document.querySelectorAll('#heat-found .gap')].map((li) => li.innerText)", &gaps)
+	if len(gaps) != 1 || !strings.HasSuffix(gaps[0], "no data no aggregator wrote") {
+		t.Errorf("the time without an aggregator is told as %q", gaps)
 	}
 	for _, theme := range []string{"light", "dark"} {
 		tab.Prefer("prefers-color-scheme", theme)

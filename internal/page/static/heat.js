@@ -199,7 +199,7 @@ export class Heat {
 
   say(words, isSpoken = false) {
     const { data } = this.loader;
-    const usual = data ? `${plural([...data.rows.values()].filter((r) => !r.isRest).length, "key")}${data.leftOut ? `, and ${plural(data.leftOut, "other")} in “all other values”` : ""}. ${this.compares ? "Grey is usual, and white too little to be kept. " : ""}Drag over cells to see their keys.` : "";
+    const usual = data ? `${plural([...data.rows.values()].filter((r) => !r.isRest).length, "key")}${data.leftOut ? `, and ${plural(data.leftOut, "other value")} in “all other values”` : ""}. ${this.compares ? "Grey is usual, and white too little to be kept. " : ""}Drag over cells to see their keys.` : "";
     setText(byId("heat-words"), words || usual);
     if (isSpoken) setText(byId("heat-spoken"), words);
   }

@@ -1,4 +1,5 @@
-// What stands out, on the map: a frame around its cells, with a number and a few words.
+// What stands out, on the map: a frame around its cells, with a number and, where there is room, a
+// few words.
 
 import { fit } from "./heataxis.js";
 
@@ -13,12 +14,11 @@ export function placeOf(list, finding) {
   return shown.length > 0 ? [shown[0], shown.at(-1)] : null;
 }
 
-// sideOf returns where words begin that are beside a frame: where they hide no other frame, if there
-// is such a side.
+// sideOf returns where words begin that are beside a frame, or nothing if they would hide another
+// frame on either side.
 function sideOf(map, places, { left, right, width, y, finding }) {
   const sides = [right + 4, left - 4 - width].filter((x) => x > map.gutter && x + width < map.width);
-  const isFree = (x) => !places.some((p) => p.finding !== finding && map.x(p.finding.times[0]) < x + width && x < map.x(p.finding.times[1]) && map.y(p.rows[0]) < y + high && y < map.y(p.rows[1] + 1));
-  return sides.find(isFree) ?? sides[0] ?? Math.max(map.gutter + 2, map.width - width - 2);
+  return sides.find((x) => !places.some((p) => p.finding !== finding && map.x(p.finding.times[0]) < x + width && x < map.x(p.finding.times[1]) && map.y(p.rows[0]) < y + high && y < map.y(p.rows[1] + 1)));
 }
 
 // drawFindings draws the frames first, so that no words are below one.
@@ -36,9 +36,10 @@ export function drawFindings(map, c, look, axis) {
     const [left, right] = finding.times.map((at) => map.x(at));
     if (right < map.gutter || left > map.width) continue;
     c.font = `600 11px ${look.sans}`;
-    const text = fit(c, finding.short, map.plotWidth - 30), width = c.measureText(text).width + 28;
+    let text = fit(c, finding.short, map.plotWidth - 30), width = c.measureText(text).width + 28;
     let y = Math.max(axis + 1, map.y(a) + (map.rowHeight - high) / 2);
-    const x = sideOf(map, places, { left, right, width, y, finding });
+    let x = sideOf(map, places, { left, right, width, y, finding });
+    if (x === undefined) [text, width, x] = ["", 18, Math.max(map.gutter + 2, left + 1)]; // the list has the words
     while (taken.some((t) => x < t.x + t.width && t.x < x + width && Math.abs(t.y - y) < high + 1)) y += high + 2;
     taken.push({ x, y, width });
     c.fillStyle = look.panel;

@@ -117,7 +117,8 @@ function matters({ from, to, excess }, total) {
 }
 
 const times = (ratio) => (ratio >= 1000 ? "×1000 or more" : `×${ratio >= 10 ? Math.round(ratio) : ratio.toFixed(1)}`);
-const perTime = (n, unit) => (n < 1 ? `${amount(Math.round(n * 60), unit)}/min` : rate(n, unit));
+// perTime returns a rate, by the minute if another one is less than one a second.
+const perTime = (n, unit, other = n) => (Math.min(n, other) < 1 ? `${amount(Math.round(n * 60), unit)}/min` : rate(n, unit));
 
 function wordsOf(data, u, f) {
   const row = f.rows[0], unit = row.unit, low = f.rows.length > 1 ? u.low : row.amounts.low;
@@ -127,7 +128,7 @@ function wordsOf(data, u, f) {
   const value = f.rows.length === 1 && !row.isRest ? visible(row.key, 60) : "";
   const thirds = (part) => mean(inside.slice(Math.floor((inside.length * part) / 3), Math.ceil((inside.length * (part + 1)) / 3)));
   const isFading = thirds(0) > 2 * thirds(2), isSteady = !isFading && mean(inside) > 0.6 * Math.max(...inside);
-  const rise = usual * data.step < 1 ? `from almost none to ${perTime(most, unit)}` : `${times(most / usual)}, from ${perTime(usual, unit)} to ${perTime(most, unit)}`;
+  const rise = usual * data.step < 1 ? `from almost none to ${perTime(most, unit)}` : `${times(most / usual)}, from ${perTime(usual, unit, most)} to ${perTime(most, unit, usual)}`;
   const where = visible(row.route.trim() || row.rule, 80), keys = f.rows.filter((r) => !r.isRest).length;
   const count = plural(keys, "value"), requests = unit === "requests" ? "requests" : unit;
   const shape = isFading ? ", then fading" : isSteady ? ", steady" : "";
@@ -135,8 +136,8 @@ function wordsOf(data, u, f) {
   if (f.kind === "value") {
     const { refused, low: all } = row.amounts.total(f.from, f.to);
     name = isSteady ? "one client?" : "a crowd?";
-    short = `${count}, ${usual * data.step < 1 ? "from almost none" : times(most / usual)}`;
-    words = `${value || count}, ${rise}${shape}${keys === 1 && refused > 0 ? `, ${Math.round((100 * refused) / all)}% refused` : ""}`;
+    short = `${keys === 1 ? "" : `${count}, `}${usual * data.step < 1 ? "from almost none" : times(most / usual)}`;
+    words = `${value || count}, ${rise}${shape}${keys > 1 ? "" : refused > 0 ? `, ${Math.round((100 * refused) / all)}% refused` : refused === 0 ? ", none refused" : ""}`;
   } else if (f.kind === "many") {
     name = "a bot?";
     short = `${count} at once`;
