@@ -114,8 +114,8 @@ func TestBenchDetect(t *testing.T) {
 		t.Error(r)
 	}
 	trace := filepath.Join("..", "..", "internal", "demo", "data", "edgar-2017-06-30.access.log.zst")
-	r = benchJSON(t, "detect --trace "+trace+" --by cik --threshold 10", detectFields...)
-	if r["precision"] != 1 || r["recall"] != 1 {
+	r = benchJSON(t, "detect --trace "+trace+" --by each --threshold 10", detectFields...)
+	if r["precision"] != 1 || r["recall"] != 1 || r["bounds"] <= 0 || r["wrong_bounds"] != 0 || r["cooled_early"] != 0 || r["cooled_late"] != 0 {
 		t.Error(r)
 	}
 }

@@ -56,6 +56,9 @@ func (j *judging) bound(h *rules.Hot, least, greatest int64) {
 func (j *judging) panesOver(pane int64, now time.Time, floor int64) {
 	for i := range j.published {
 		t := &j.published[i]
+		if t.kind == becameHot && j.hot[t.Text].Equal(t.Since) { // published again, since it explains another key now
+			t.kind = refreshed
+		}
 		switch t.kind {
 		case becameHot:
 			t.before = j.exact.count(t.Text, pane)
