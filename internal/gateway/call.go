@@ -6,10 +6,18 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
-// Call describes one request, as a gateway reports it.
+// Call describes one request, as a gateway reports it, or an access to a resource.
 type Call struct {
+	// Resource is the resource, or empty for a request. Only the fields Params, NoWait, Context and
+	// Peek describe an access to one.
+	Resource string
+	Params   []rules.Param // not nil for a resource
+	// Peek makes [Decider.Together] only check whether the call would pass. It is counted.
+	Peek bool
+
 	Method string
 	// Target is the path and the query as the gateway passes them, or an absolute URI.
 	Target string

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,7 +21,6 @@ type Config struct {
 	RawPaths bool
 	// TrustCaller uses [Call].Caller of the calls of every door.
 	TrustCaller bool
-	Log         *slog.Logger // nil disables logging
 }
 
 // Decider decides calls by the rules of one file. It is safe for concurrent use.
@@ -34,9 +32,6 @@ type Decider struct {
 func New(c Config) (*Decider, error) {
 	if c.Hotparam == nil {
 		return nil, errors.New("gateway: New needs a Hotparam")
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Decider{config: c}, nil
 }
@@ -54,11 +49,21 @@ func (d *Decider) Begin(ctx context.Context, c *Call) (decision rules.Decision, 
 			decision, ticket = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}, nil
 		}
 	}()
-	return d.config.Hotparam.Begin(d.request(ctx, c))
+	switch {
+	case c.Resource == "":
+		return d.config.Hotparam.Begin(d.request(ctx, c))
+	case c.NoWait:
+		decisions, tickets := d.Together(ctx, []Call{*c})
+		return decisions[0], tickets[0]
+	}
+	return d.config.Hotparam.Guard().EnterCost(withParams(ctx, c.Context), c.Resource, c.Params...)
 }
 
 // request returns the middleware's request for a call.
 func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
+	if c.Resource != "" {
+		return middleware.Request{Context: withParams(ctx, c.Context), Pattern: c.Resource, NoWait: c.NoWait}
+	}
 	t := parseTarget(c.Method, c.Target, !d.config.RawPaths)
 	in := middleware.Request{
 		Context: withParams(ctx, c.Context), Method: c.Method, Path: t.path, Query: t.query, NoWait: c.NoWait, Steps: c.Steps,
@@ -68,22 +73,6 @@ func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 		in.Caller = c.Caller
 	}
 	return in
-}
-
-// Enter counts and decides an access to a resource with parameters; see
-// [middleware.Guard.EnterCost].
-func (d *Decider) Enter(ctx context.Context, resource string, params []rules.Param) (rules.Decision, *middleware.Ticket) {
-	return d.config.Hotparam.Guard().EnterCost(ctx, resource, params...)
-}
-
-// EnterNow is like Enter but never waits: the caller waits for the decision's Delay. params holds
-// the values of ctx:name parameters, by name.
-func (d *Decider) EnterNow(ctx context.Context, resource string, list []rules.Param, params map[string]string) (rules.Decision, *middleware.Ticket) {
-	decisions, tickets := d.config.Hotparam.Guard().BeginAll([]middleware.Part{{
-		Request: middleware.Request{Context: withParams(ctx, params), Pattern: resource, NoWait: true},
-		Params:  append(make([]rules.Param, 0, len(list)), list...),
-	}})
-	return decisions[0], tickets[0]
 }
 
 // makeHTTP returns the *http.Request that the application would receive. Its body is empty,
@@ -114,27 +103,11 @@ func remoteAddr(addr string) string {
 	return addr
 }
 
-// DecisionPart is one part of a combined decision. It is a call or, if Call is nil, an access to a
-// resource with parameters.
-type DecisionPart struct {
-	Call     *Call
-	Resource string
-	Params   []rules.Param
-	Peek     bool // counts the part and checks whether it would pass, but takes nothing from its limits
-}
-
-// Together decides parts that pass together or not at all; see [middleware.Guard.BeginAll].
-func (d *Decider) Together(ctx context.Context, parts []DecisionPart) ([]rules.Decision, []*middleware.Ticket) {
-	all := make([]middleware.Part, len(parts))
-	for i := range parts {
-		p := &parts[i]
-		all[i].Peek = p.Peek
-		if p.Call != nil {
-			all[i].Request = d.request(ctx, p.Call)
-			continue
-		}
-		all[i].Request = middleware.Request{Context: ctx, Pattern: p.Resource}
-		all[i].Params = append([]rules.Param{}, p.Params...)
+// Together decides calls that pass together or not at all; see [middleware.Guard.BeginAll].
+func (d *Decider) Together(ctx context.Context, calls []Call) ([]rules.Decision, []*middleware.Ticket) {
+	parts := make([]middleware.Part, len(calls))
+	for i := range calls {
+		parts[i] = middleware.Part{Request: d.request(ctx, &calls[i]), Params: calls[i].Params, Peek: calls[i].Peek}
 	}
-	return d.config.Hotparam.Guard().BeginAll(all)
+	return d.config.Hotparam.Guard().BeginAll(parts)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func (d *Door) serveCheck(w http.ResponseWriter, r *http.Request) {
@@ -51,16 +50,14 @@ func (d *Door) serveDone(w http.ResponseWriter, r *http.Request) {
 
 // check decides one question.
 func (d *Door) check(ctx context.Context, q *question) checkResult {
-	var decision rules.Decision
-	var ticket *middleware.Ticket
+	call := gateway.Call{Resource: q.Resource, Context: q.Context, NoWait: true}
 	if q.Resource != "" {
-		decision, ticket = d.Decider.EnterNow(ctx, q.Resource, q.params(), q.Context)
+		call.Params = q.params()
 	} else {
-		decision, ticket = d.Decider.Begin(ctx, &gateway.Call{
-			Method: q.Method, Target: q.URI, Header: q.header(), Addr: q.Addr, Steps: middleware.Steps(q.Step),
-			Caller: q.Caller, FromProgram: true, Context: q.Context, NoWait: true,
-		})
+		call.Method, call.Target, call.Header, call.Addr = q.Method, q.URI, q.header(), q.Addr
+		call.Caller, call.FromProgram, call.Steps = q.Caller, true, middleware.Steps(q.Step)
 	}
+	decision, ticket := d.Decider.Begin(ctx, &call)
 	id := ""
 	switch {
 	case ticket == nil:

@@ -39,7 +39,6 @@ func New(tb testing.TB, rules string, c gateway.Config) *Fixture {
 	f := &Fixture{Log: new(testenv.LogBuffer), tb: tb}
 	f.Logger = slog.New(slog.NewTextHandler(f.Log, nil))
 	f.Guard = Open(tb, rules, hotparam.WithLogger(f.Logger), hotparam.WithMiddleware(middleware.WithHeaders()))
-	c.Log = f.Logger
 	f.Decider = f.Guard.Decider(tb, c)
 	f.runTickets()
 	return f

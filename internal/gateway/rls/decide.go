@@ -37,7 +37,7 @@ func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequ
 
 	ctx, cancel := withEarlierDeadline(ctx)
 	defer cancel()
-	decisions := d.decide(ctx, req.GetDomain(), asks)
+	decisions := d.decide(ctx, asks)
 	response := answer(asks, decisions, len(req.GetDescriptors()))
 	d.Decided(response.GetOverallCode() == ratelimit.RateLimitResponse_OK)
 	return response, nil
@@ -55,58 +55,43 @@ func withEarlierDeadline(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithDeadline(ctx, end.Add(-margin))
 }
 
-// decide returns the decision on each descriptor. One that reports an end passes.
-func (d *Door) decide(ctx context.Context, domain string, asks []ask) []rules.Decision {
+// decide returns the decision on each descriptor. One that reports an end passes. The others pass
+// together or not at all, and so do several hits of one.
+func (d *Door) decide(ctx context.Context, asks []ask) []rules.Decision {
 	decisions := make([]rules.Decision, len(asks))
-	deciding, alone := 0, -1
+	var few [2]int
+	descriptors := few[:0] // index of each call's descriptor
 	for i := range asks {
-		decisions[i].Allowed = true
-		if asks[i].decides() {
-			deciding++
-			alone = i
+		if decisions[i].Allowed = true; asks[i].kind != toDecide {
+			continue
+		}
+		for range max(1, asks[i].hits) {
+			descriptors = append(descriptors, i)
 		}
 	}
 	switch {
-	case deciding == 0:
-	case deciding == 1 && asks[alone].hits == 1:
-		a := &asks[alone]
+	case len(descriptors) == 0:
+	case len(descriptors) == 1 && !asks[descriptors[0]].call.Peek:
+		alone := descriptors[0]
 		var ticket *middleware.Ticket
-		if a.kind == ofRequest {
-			decisions[alone], ticket = d.Decider.Begin(ctx, &a.call)
-		} else {
-			decisions[alone], ticket = d.Decider.Enter(ctx, domain, a.params)
-		}
-		if !d.holdTicket(ctx, a, ticket) {
+		decisions[alone], ticket = d.Decider.Begin(ctx, &asks[alone].call)
+		if !d.holdTicket(ctx, &asks[alone], ticket) {
 			decisions[alone] = gateway.NoPlace()
 		}
 	default:
-		d.decideTogether(ctx, domain, asks, decisions)
+		d.decideTogether(ctx, asks, descriptors, decisions)
 	}
 	return decisions
 }
 
-// decides reports whether the descriptor needs a decision.
-func (a *ask) decides() bool { return a.kind == ofRequest || a.kind == ofResource }
-
-// decideTogether decides several descriptors, or several hits of one, which pass together or not
-// at all.
-func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, decisions []rules.Decision) {
-	var parts []gateway.DecisionPart
-	var descriptors []int // index of each part's descriptor
-	for i := range asks {
-		a := &asks[i]
-		if !a.decides() {
-			continue
-		}
-		part := gateway.DecisionPart{Resource: domain, Params: a.params, Peek: a.hits == 0}
-		if a.kind == ofRequest {
-			part.Call = &a.call
-		}
-		for range max(1, a.hits) {
-			parts, descriptors = append(parts, part), append(descriptors, i)
-		}
+// decideTogether decides a call for each element of descriptors, which is the index of its
+// descriptor.
+func (d *Door) decideTogether(ctx context.Context, asks []ask, descriptors []int, decisions []rules.Decision) {
+	calls := make([]gateway.Call, len(descriptors))
+	for c, i := range descriptors {
+		calls[c] = asks[i].call
 	}
-	got, tickets := d.Decider.Together(ctx, parts)
+	got, tickets := d.Decider.Together(ctx, calls)
 	for p, i := range descriptors {
 		if first := p == 0 || descriptors[p-1] != i; first {
 			if decisions[i] = got[p]; !d.holdTicket(ctx, &asks[i], tickets[p]) {

@@ -26,20 +26,18 @@ const Domain = "hotparam"
 type descriptorKind uint8
 
 const (
-	ofResource descriptorKind = iota // parameters of a resource
-	ofRequest                        // a request
-	ofEnd                            // a report of a request's end
+	toDecide descriptorKind = iota // a request, or an access to a resource
+	ofEnd                          // a report of a request's end
 	unusable
 )
 
 // ask is a parsed descriptor.
 type ask struct {
-	kind   descriptorKind
-	call   gateway.Call  // for ofRequest
-	params []rules.Param // for ofResource
-	id     string        // for ofRequest and ofEnd
-	unit   string        // for ofEnd: the unit of hits
-	hits   int64         // for ofEnd: the cost, or -1 if it has none
+	kind descriptorKind
+	call gateway.Call // for toDecide
+	id   string       // of a request, and for ofEnd
+	unit string       // for ofEnd: the unit of hits
+	hits int64        // for ofEnd: the cost, or -1 if it has none
 }
 
 // parse parses a descriptor of a call.
@@ -62,15 +60,15 @@ func (d *Door) parse(req *ratelimit.RateLimitRequest, desc *common.RateLimitDesc
 		}
 		return a
 	case method != nil && path != nil:
-		a.kind = ofRequest
 		d.readRequest(&a, entries)
 	case (method != nil || path != nil) && req.GetDomain() == Domain:
 		a.kind = unusable
 		d.Fault(gateway.Incomplete, "a descriptor of a request needs both method and path")
 		return a
 	default:
-		a.params = paramsOf(entries)
+		a.call.Resource, a.call.Params = req.GetDomain(), paramsOf(entries)
 	}
+	a.call.Peek = hits == 0
 	if a.hits = hits; hits > maxHits {
 		d.Fault(gateway.TooMany, "a descriptor has too many hits", "hits", hits, "used", maxHits)
 		a.hits = maxHits

@@ -52,7 +52,7 @@ func (e *ListenError) Unwrap() error { return e.Err }
 func Open(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{config: c}
 	decider, err := gateway.New(gateway.Config{
-		Hotparam: c.Hotparam, RawPaths: c.Guard.Paths == config.PathsRaw, TrustCaller: c.Guard.TrustCaller, Log: c.Log,
+		Hotparam: c.Hotparam, RawPaths: c.Guard.Paths == config.PathsRaw, TrustCaller: c.Guard.TrustCaller,
 	})
 	if err == nil {
 		s.doors, err = makeDoors(&s.config, decider)
