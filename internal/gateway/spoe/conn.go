@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/connlimit"
@@ -22,18 +23,17 @@ type conn struct {
 	slots     chan struct{} // one element for each in-flight NOTIFY
 	working   sync.WaitGroup
 
-	mu      sync.Mutex
-	written sync.Cond // signals that pending was taken or that failed was set
-	pending []byte    // acknowledgements to write
-	spare   []byte    // the next pending, while the last one is written
-	writing bool      // a goroutine is in write's loop
-	failed  error     // the first write error
+	writers atomic.Int32 // goroutines that are in write, except the one that has mu
+	mu      sync.Mutex   // guards the rest
+	out     *bufio.Writer
+	failed  error // the first write error
 }
 
 func newConn(d *Door, n *connlimit.Conn) *conn {
-	c := &conn{door: d, net: n, in: bufio.NewReaderSize(n, 16<<10), frameSize: d.frameSize, slots: make(chan struct{}, d.inFlight)}
-	c.written.L = &c.mu
-	return c
+	return &conn{
+		door: d, net: n, in: bufio.NewReaderSize(n, 16<<10), out: bufio.NewWriterSize(n, 16<<10),
+		frameSize: d.frameSize, slots: make(chan struct{}, d.inFlight),
+	}
 }
 
 // serve serves the connection until it ends or draining is closed. Decisions use ctx.
@@ -167,46 +167,31 @@ func appendEmptyAck(b []byte, f *frame) []byte {
 	return b
 }
 
-// write queues a copy of b. If no other goroutine is writing, it writes the queue, including the
-// frames that other goroutines add in the meantime; otherwise it returns. It blocks while the
-// queue is full because the peer does not read.
+// write writes b. Of several goroutines that write at once, the last one sends the frames of all. It
+// blocks while the peer does not read.
 func (c *conn) write(b []byte) error {
-	const limit = 256 << 10 // bytes pending
+	c.writers.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.pending) > limit && c.failed == nil {
-		c.written.Wait()
-	}
+	isLast := c.writers.Add(-1) == 0
 	if c.failed != nil {
 		return c.failed
 	}
-	c.pending = append(c.pending, b...)
-	if c.writing {
-		return nil
+	err := c.net.SetWriteDeadline(time.Now().Add(c.door.writeWithin))
+	if err == nil {
+		_, err = c.out.Write(b)
 	}
-	c.writing = true
-	for len(c.pending) > 0 && c.failed == nil {
-		out := c.pending
-		c.pending = c.spare[:0]
-		c.written.Broadcast()
-		c.mu.Unlock()
-		err := c.net.SetWriteDeadline(time.Now().Add(c.door.writeWithin))
-		if err == nil {
-			_, err = c.net.Write(out)
-		}
-		c.mu.Lock()
-		c.spare = out[:0]
-		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				c.door.Closed(gateway.Slow, "") // an empty text: it is counted, not logged
-			}
-			c.failed = err
-			c.written.Broadcast()
-			_ = c.net.Close() // ends the reader
-		}
+	if err == nil && isLast {
+		err = c.out.Flush()
 	}
-	c.writing = false
-	return c.failed
+	if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.door.Closed(gateway.Slow, "") // an empty text: it is counted, not logged
+		}
+		c.failed = err
+		_ = c.net.Close() // ends the reader
+	}
+	return err
 }
 
 // finish sends the reason for the end of the connection, and closes it.

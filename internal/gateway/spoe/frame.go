@@ -41,8 +41,6 @@ const (
 	statusBadVersion    status = 8
 	statusBadFrameSize  status = 9
 	statusFragmentation status = 10
-	statusNoRoom        status = 13
-	statusUnknown       status = 99
 )
 
 var statusWords = map[status]string{
@@ -56,8 +54,6 @@ var statusWords = map[status]string{
 	statusBadVersion:    "unsupported version",
 	statusBadFrameSize:  "max-frame-size too big or too small",
 	statusFragmentation: "payload fragmentation is not supported",
-	statusNoRoom:        "resource allocation error",
-	statusUnknown:       "an unknown error occurred",
 }
 
 func (s status) String() string {
