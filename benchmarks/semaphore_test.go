@@ -18,7 +18,7 @@ func BenchmarkSemaphore(b *testing.B) {
 		s := semaphore.New(semaphore.Config{})
 		b.ReportAllocs()
 		for b.Loop() {
-			lease, d, err := s.Acquire(ctx, "GET /report", semaphore.Request{Permits: 8, N: 1})
+			lease, d, err := s.Acquire(ctx, "GET /report", semaphore.Request{Permits: 8})
 			if err != nil || !d.Allowed {
 				b.Fatal(d, err)
 			}

@@ -155,7 +155,7 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 	if c.permits() == 0 {
 		return semaphore.Lease{}, heldBack, nil
 	}
-	ask := semaphore.Request{Permits: c.permits(), N: 1, Class: c.class, Keep: l.Scope == rules.ScopeFleet && c.mayKeep(g.instances())}
+	ask := semaphore.Request{Permits: c.permits(), Class: c.class, Keep: l.Scope == rules.ScopeFleet && c.mayKeep(g.instances())}
 	if l.Mode == rules.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
 		g.stats.Waiting.Add(1)

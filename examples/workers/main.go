@@ -58,7 +58,7 @@ func (p *Pool) Run(ctx context.Context, jobs <-chan Job, failed func(Job, error)
 func (p *Pool) do(ctx context.Context, job Job) error {
 	const patience = time.Minute
 	slot, d, err := p.slots.Acquire(ctx, job.Customer, semaphore.Request{
-		Permits: p.PerCustomer, N: 1, Queue: p.Workers, Within: patience,
+		Permits: p.PerCustomer, Queue: p.Workers, Within: patience,
 	})
 	switch {
 	case err != nil:

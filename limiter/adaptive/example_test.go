@@ -23,7 +23,7 @@ func Example() {
 	work := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
 	limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lease, d, err := line.Acquire(r.Context(), "work", semaphore.Request{
-			Permits: int64(limit.Limit()), N: 1, Queue: 100, Within: 200 * time.Millisecond,
+			Permits: int64(limit.Limit()), Queue: 100, Within: 200 * time.Millisecond,
 		})
 		if err != nil || !d.Allowed {
 			http.Error(w, "busy", http.StatusServiceUnavailable)

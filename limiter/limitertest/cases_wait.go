@@ -116,7 +116,7 @@ var permitWaitCases = []permitCase{
 
 var semaphoreWaitCases = []semaphoreCase{
 	{name: "callers that give up leave their turn to the next", run: func(s *semaphoreWorld) {
-		ask := semaphore.Request{Permits: 1, Queue: 100, N: 1, Within: time.Hour}
+		ask := semaphore.Request{Permits: 1, Queue: 100, Within: time.Hour}
 		n, alone, ok := crowd{40, 400 * ms, sec, func(ctx context.Context, key string) error {
 			lease, _, err := s.Acquire(ctx, key, ask)
 			if err == nil {

@@ -308,7 +308,7 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	p := permitsOf(t, client, func(c *PermitsConfig) { c.Timeout, c.Retry = 2*time.Second, 20*time.Millisecond })
 	must(t, p.SetRate(t.Context(), permitRate(1000, time.Hour)))
 	acquire := func() error {
-		l, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 1000, N: 1})
+		l, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 1000})
 		if l != noLease {
 			l.Release()
 		}

@@ -71,7 +71,7 @@ func ExampleSemaphore() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() { _ = slots.Run(ctx) }() // renews held leases
-	lease, d, err := slots.Acquire(ctx, "reports", semaphore.Request{Permits: 8, N: 1, Queue: 100, Within: time.Second})
+	lease, d, err := slots.Acquire(ctx, "reports", semaphore.Request{Permits: 8, Queue: 100, Within: time.Second})
 	if err != nil {
 		panic(err)
 	}

@@ -38,7 +38,7 @@ func TestFailover(t *testing.T) {
 	set.AwaitFailover(former)
 	eventually(t, "one permit", func() bool { n, err := p.AvailablePermits(ctx); return err == nil && n == 1 })
 	eventually(t, "an answer", func() bool {
-		other, d, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1})
+		other, d, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1})
 		if other != noLease {
 			t.Fatalf("a second lease of one permit: %+v", d)
 		}
@@ -54,7 +54,7 @@ func TestFailover(t *testing.T) {
 	}
 	l.Release()
 	eventually(t, "the permit", func() bool {
-		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1})
+		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1})
 		if l != noLease {
 			l.Release()
 		}

@@ -21,7 +21,7 @@ func TestForeignSemaphoresPermitsAndMembersHeal(t *testing.T) {
 	}
 
 	s := semaphoreOf(t, client, nil)
-	ask := semaphore.Request{Permits: 2, N: 1}
+	ask := semaphore.Request{Permits: 2}
 	acquire := func(key string) semaphore.Lease {
 		t.Helper()
 		lease, d, err := s.Acquire(ctx, key, ask)

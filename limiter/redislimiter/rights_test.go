@@ -105,16 +105,16 @@ func actSemaphore(t *testing.T, admin, client redis.UniversalClient) error {
 	s := semaphoreOf(t, client, nil)
 	key := semaphoreKey(s.cfg.Namespace, "k")
 	must(t, admin.Set(ctx, semaphoreKey(s.cfg.Namespace, "foreign"), "foreign", 0).Err())
-	if _, _, err := s.Acquire(ctx, "foreign", semaphore.Request{Permits: 2, N: 1}); err != nil {
+	if _, _, err := s.Acquire(ctx, "foreign", semaphore.Request{Permits: 2}); err != nil {
 		return err
 	}
 	must(t, admin.ZAdd(ctx, key, redis.Z{Score: -1, Member: "+"}, redis.Z{Score: 1000, Member: "2 crashed/1"}).Err())
 	must(t, admin.ZAdd(ctx, key+waitingSuffix, redis.Z{Score: 1e18, Member: "other/1"}).Err())
-	l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 2, N: 2})
+	l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 2})
 	if err != nil {
 		return err
 	}
-	if _, err := s.askRedis(ctx, &waiter{key: key, n: 1, wake: make(chan struct{}, 1)}, 2); err != nil {
+	if _, err := s.askRedis(ctx, &waiter{key: key, wake: make(chan struct{}, 1)}, 2); err != nil {
 		return err
 	}
 	s.renew(ctx)

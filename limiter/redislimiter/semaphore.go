@@ -186,27 +186,23 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Reque
 		return semaphore.Lease{}, rules.Decision{}, limiter.ErrNoKey
 	case ask.Permits < 1 || ask.Permits > maxPermits:
 		return semaphore.Lease{}, rules.Decision{}, fmt.Errorf("redislimiter: semaphore of %d permits: must be 1 to %d", ask.Permits, int64(maxPermits))
-	case ask.N < 1:
-		return semaphore.Lease{}, rules.Decision{}, fmt.Errorf("redislimiter: %d permits of a semaphore: must be at least 1", ask.N)
 	}
 	if err := ctx.Err(); err != nil {
 		return semaphore.Lease{}, rules.Decision{}, err
 	}
-	keeps := ask.Keep && ask.N == 1
-	if keeps {
+	if ask.Keep {
 		if lease, d, taken := s.acquireKept(key, ask.Permits); taken {
 			return lease, d, nil
 		}
 	}
 	w := &waiter{
 		key:      semaphoreKey(s.cfg.Namespace, key),
-		n:        min(ask.N, maxPermits),
-		keeps:    keeps,
+		keeps:    ask.Keep,
 		class:    min(max(ask.Class, 0), rules.MaxClasses-1),
 		maxQueue: ask.Queue,
 		seq:      s.seq.Add(1),
 	}
-	if ask.Within > 0 && ask.Queue > 0 && ask.N <= ask.Permits {
+	if ask.Within > 0 && ask.Queue > 0 {
 		w.until, w.wake = time.Now().Add(ask.Within), make(chan struct{}, 1)
 	}
 	lease, d, err := s.acquire(ctx, w, ask.Permits)
@@ -253,11 +249,9 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 func (s *Semaphore) denial(w *waiter, permits, free int64) rules.Decision {
 	s.count(func(stats *SemaphoreStats) { stats.Denied++ })
 	d := rules.Decision{Reason: rules.ReasonBusy, Limit: permits, Remaining: free}
-	if w.n <= permits {
-		before := 1 + float64(s.stripe(w.key).waiting(w.key))
-		wait := float64(s.hold.Load()) * before * float64(w.n) / float64(permits)
-		d.RetryAfter = time.Duration(min(max(wait, float64(time.Millisecond)), float64(time.Hour)))
-	}
+	before := 1 + float64(s.stripe(w.key).waiting(w.key))
+	wait := float64(s.hold.Load()) * before / float64(permits)
+	d.RetryAfter = time.Duration(min(max(wait, float64(time.Millisecond)), float64(time.Hour)))
 	return d
 }
 
@@ -265,11 +259,11 @@ func (s *Semaphore) denial(w *waiter, permits, free int64) rules.Decision {
 var ErrUnavailable = errors.New("redislimiter: Redis is unavailable, and is not asked until a probe succeeds")
 
 // newLease returns a lease that is not held yet.
-func (s *Semaphore) newLease(key string, n int64, start time.Time) *heldLease {
+func (s *Semaphore) newLease(key string, start time.Time) *heldLease {
 	l := &heldLease{
 		semaphore: s,
 		key:       key,
-		member:    strconv.FormatInt(n, 10) + " " + s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),
+		member:    "1 " + s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),
 		granted:   start,
 		since:     start,
 		lost:      make(chan struct{}),

@@ -15,7 +15,7 @@ import (
 func keepingSemaphore(tb testing.TB) (*Semaphore, semaphore.Request) {
 	s := semaphoreOf(tb, clientAt(tb, testenv.Redis(tb).URL()), nil)
 	testenv.Running(tb, s.Run)
-	ask := semaphore.Request{Permits: 8, N: 1, Keep: true}
+	ask := semaphore.Request{Permits: 8, Keep: true}
 	eventually(tb, "a spare", func() bool {
 		holds(tb, s, ask).Release()
 		return s.Stats().Spare > 0

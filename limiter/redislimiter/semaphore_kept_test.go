@@ -112,7 +112,7 @@ func TestKeptPermitsReleasedTwice(t *testing.T) {
 	t.Parallel()
 	s := semaphoreOf(t, clientAt(t, testenv.Redis(t).URL()), nil)
 	testenv.Running(t, s.Run)
-	ask := semaphore.Request{Permits: 8, N: 1, Keep: true}
+	ask := semaphore.Request{Permits: 8, Keep: true}
 	eventually(t, "a lease that is left to the next request", func() bool {
 		first, reused := holds(t, s, ask), s.Stats().Reused
 		first.Release()

@@ -19,7 +19,6 @@ type line struct {
 // waiter is a caller of Acquire. A caller that does not wait has no wake.
 type waiter struct {
 	key      string // name of the key in Redis
-	n        int64
 	class    int
 	maxQueue int    // number of waiters with which the line is full for it
 	seq      uint64 // order of arrival
@@ -250,8 +249,6 @@ func (s *Semaphore) waitInLine(ctx context.Context, w *waiter, pause time.Durati
 			return nil, rules.Decision{}, err
 		case got.lease != nil:
 			return got.lease, got.decision(), nil
-		case w.n > permits:
-			return nil, s.denial(w, permits, got.free()), nil
 		}
 		s.clearWoken(w)
 		again.Reset(s.pause(w, got))

@@ -194,7 +194,7 @@ func (sim *permitsSim) use(n int64) {
 // request makes one request, and reports whether it was served.
 func (i *permitsInstance) request(ctx context.Context, rnd *rand.Rand) bool {
 	sim := i.sim
-	ask := semaphore.Request{Permits: sim.permits.Load(), N: 1, Within: sim.run.wait, Queue: 1000, Keep: !sim.run.exact}
+	ask := semaphore.Request{Permits: sim.permits.Load(), Within: sim.run.wait, Queue: 1000, Keep: !sim.run.exact}
 	began := time.Now()
 	lease, _, err := i.semaphore.Acquire(ctx, "k", ask)
 	if i.crashed.Load() {

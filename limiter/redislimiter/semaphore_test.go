@@ -40,9 +40,6 @@ var noLease semaphore.Lease
 // want acquires, and fails the test on an error.
 func want(tb testing.TB, s *Semaphore, ask semaphore.Request) (semaphore.Lease, rules.Decision) {
 	tb.Helper()
-	if ask.N == 0 {
-		ask.N = 1
-	}
 	lease, d, err := s.Acquire(context.Background(), "k", ask)
 	must(tb, err)
 	if (lease != noLease) != d.Allowed {
@@ -73,7 +70,7 @@ func busy(tb testing.TB, s *Semaphore, ask semaphore.Request) rules.Decision {
 	if l != noLease {
 		tb.Fatalf("%+v: %+v, want busy", ask, d)
 	}
-	if d.Reason != rules.ReasonBusy || d.Limit != ask.Permits || d.RetryAfter < time.Millisecond != (max(ask.N, 1) > ask.Permits) {
+	if d.Reason != rules.ReasonBusy || d.Limit != ask.Permits || d.RetryAfter < time.Millisecond {
 		tb.Errorf("%+v: %+v", ask, d)
 	}
 	return d
@@ -91,7 +88,7 @@ func isLost(l semaphore.Lease) bool {
 // waits asks in a goroutine, and returns once the request is in the line.
 func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Request, then func(semaphore.Lease, rules.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
 	tb.Helper()
-	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
+	ask.Queue, ask.Within = max(ask.Queue, 100), max(ask.Within, patience)
 	before, over := s.Stats().Waiting, make(chan struct{})
 	go func() {
 		defer close(over)
@@ -105,18 +102,15 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	a, b := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	three := semaphore.Request{Permits: 3}
 	one := holds(t, a, three)
-	if _, d := want(t, b, semaphore.Request{Permits: 3, N: 2}); d != (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 3}) {
-		t.Errorf("the last two: %+v", d)
+	holds(t, b, three)
+	if _, d := want(t, b, three); d != (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 3}) {
+		t.Errorf("the last one: %+v", d)
 	}
 	if d := busy(t, b, three); d.Remaining != 0 {
 		t.Errorf("%+v", d)
 	}
 	busy(t, b, semaphore.Request{Permits: 3, Within: time.Hour}) // there is no line
 	busy(t, a, semaphore.Request{Permits: 3, Within: time.Millisecond, Queue: 1})
-	if d := busy(t, a, semaphore.Request{Permits: 10, N: 11, Within: time.Hour, Queue: 1}); d.RetryAfter != 0 || d.Remaining != 7 {
-		t.Errorf("more than there are: %+v", d)
-	}
-	busy(t, a, semaphore.Request{Permits: 4, N: 2})
 	four := holds(t, a, semaphore.Request{Permits: 4}) // a raised number holds at once
 	busy(t, b, semaphore.Request{Permits: 1})          // and so does a lower one
 	one.Release()
@@ -126,7 +120,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	if _, d := want(t, b, three); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("the one that came back: %+v", d)
 	}
-	_, _, err := a.Acquire(t.Context(), "other {key}\x00", semaphore.Request{Permits: 1, N: 1})
+	_, _, err := a.Acquire(t.Context(), "other {key}\x00", semaphore.Request{Permits: 1})
 	must(t, err)
 	s := a.Stats()
 	if s.Held != 1 || s.Granted != 3 || s.Denied != 3 || s.Lost+s.Failures+s.Expired != 0 {
@@ -144,13 +138,11 @@ func TestSemaphoreArguments(t *testing.T) {
 		ask  semaphore.Request
 		want error
 	}{
-		"no key":      {t.Context(), "", semaphore.Request{Permits: 1, N: 1}, limiter.ErrNoKey},
-		"no permits":  {t.Context(), "k", semaphore.Request{Permits: 0, N: 1}, nil},
-		"too many":    {t.Context(), "k", semaphore.Request{Permits: math.MaxInt64, N: 1}, nil},
-		"wants none":  {t.Context(), "k", semaphore.Request{Permits: 1}, nil},
-		"wants less":  {t.Context(), "k", semaphore.Request{Permits: 1, N: math.MinInt64}, nil},
-		"ended":       {ended, "k", semaphore.Request{Permits: 1, N: 1}, context.Canceled},
-		"nobody here": {t.Context(), "k", semaphore.Request{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
+		"no key":      {t.Context(), "", semaphore.Request{Permits: 1}, limiter.ErrNoKey},
+		"no permits":  {t.Context(), "k", semaphore.Request{Permits: 0}, nil},
+		"too many":    {t.Context(), "k", semaphore.Request{Permits: math.MaxInt64}, nil},
+		"ended":       {ended, "k", semaphore.Request{Permits: 1}, context.Canceled},
+		"nobody here": {t.Context(), "k", semaphore.Request{Permits: 1, Class: -1, Queue: -1, Within: -1}, nil},
 	} {
 		lease, d, err := s.Acquire(test.ctx, test.key, test.ask)
 		if err == nil || lease != noLease || d != (rules.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
@@ -186,14 +178,16 @@ func TestSemaphoreCrash(t *testing.T) {
 	ends := func() float64 { return client.ZScore(t.Context(), known.key, known.member).Val() }
 	first := ends()
 	start := time.Now()
-	holds(t, crashed, semaphore.Request{Permits: 3, N: 2}) // and falls silent
-	l := holds(t, other, semaphore.Request{Permits: 3, N: 2, Within: patience, Queue: 1})
+	holds(t, crashed, semaphore.Request{Permits: 3})
+	holds(t, crashed, semaphore.Request{Permits: 3}) // and falls silent
+	l := holds(t, other, semaphore.Request{Permits: 3, Within: patience, Queue: 1})
+	holds(t, other, semaphore.Request{Permits: 3})
 	if d := time.Since(start); d < time.Second {
 		t.Errorf("free after %v, and the lease was a second", d)
 	}
 	eventually(t, "a renewal", func() bool { return ends() > first })
-	if s := other.Stats(); s.Expired != 1 {
-		t.Errorf("%+v, want one expired", s)
+	if s := other.Stats(); s.Expired != 2 {
+		t.Errorf("%+v, want two expired", s)
 	}
 	busy(t, crashed, semaphore.Request{Permits: 3})
 	if isLost(kept) || isLost(l) {
@@ -251,7 +245,7 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	kept, released := holds(t, s, semaphore.Request{Permits: 2}), holds(t, s, semaphore.Request{Permits: 2})
 	server.Pause()
 	for range 50 {
-		if _, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 9, N: 1}); err == nil {
+		if _, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 9}); err == nil {
 			t.Fatal("no error")
 		}
 	}
@@ -262,7 +256,7 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	<-kept.Lost()
 	server.Resume()
 	eventually(t, "all to be given back", func() bool {
-		l, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 9, N: 9})
+		l, _, err := s.Acquire(t.Context(), "k", semaphore.Request{Permits: 1})
 		if l != noLease {
 			l.Release()
 		}
@@ -288,20 +282,19 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 			testenv.Running(t, s.Run)
 		}
 		for i := range each {
-			n := int64(1 + (p+i)%2)
 			wg.Go(func() {
 				for range 4 {
-					l, _, err := s.Acquire(context.Background(), "k", semaphore.Request{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
+					l, _, err := s.Acquire(context.Background(), "k", semaphore.Request{Permits: permits, Queue: each, Within: 3 * patience, Class: i})
 					if err != nil || l == noLease {
 						t.Errorf("process %d: %v, %v", p, l, err)
 						return
 					}
-					most.Store(max(most.Load(), held.Add(n)))
+					most.Store(max(most.Load(), held.Add(1)))
 					if now := held.Load(); now > permits {
 						t.Errorf("%d permits are held", now)
 					}
 					time.Sleep(time.Millisecond)
-					held.Add(-n)
+					held.Add(-1)
 					l.Release()
 				}
 			})
@@ -388,7 +381,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	// A call cancelled at any time returns its permits.
 	for i := range 50 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, N: 1, Within: patience, Queue: 1})
+		l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 1, Within: patience, Queue: 1})
 		if err == nil {
 			l.Release()
 		} else if !errors.Is(err, context.DeadlineExceeded) {
@@ -418,13 +411,6 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	if served == noLease {
 		t.Error("one waits though there are two now")
 	}
-	big := waits(t, s, t.Context(), semaphore.Request{Permits: 3, N: 3}, func(l semaphore.Lease, d rules.Decision, err error) {
-		if l != noLease || err != nil || d.Reason != rules.ReasonBusy || d.RetryAfter != 0 {
-			t.Errorf("three of two: %v, %+v, %v", l, d, err)
-		}
-	})
-	busy(t, s, semaphore.Request{Permits: 2})
-	<-big
 }
 
 // A hint that a permit is free goes to the process that has waited longest. If that process has no
@@ -510,7 +496,7 @@ func TestSemaphoreTurns(t *testing.T) {
 func TestSemaphoreLooksAtOnce(t *testing.T) {
 	s := semaphoreOf(t, clientAt(t, "redis://localhost:1"), nil)
 	w := func() *waiter {
-		return &waiter{key: "k", n: 1, maxQueue: 9, seq: s.seq.Add(1), wake: make(chan struct{}, 1)}
+		return &waiter{key: "k", maxQueue: 9, seq: s.seq.Add(1), wake: make(chan struct{}, 1)}
 	}
 	first := w()
 	s.addWaiter(first, 1)
@@ -552,14 +538,14 @@ func TestSemaphoreShutdown(t *testing.T) {
 	client := clientAt(t, testenv.Redis(t).URL())
 	s, other := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	stop := testenv.Running(t, s.Run)
-	l := holds(t, s, semaphore.Request{Permits: 5, N: 5})
+	l := holds(t, s, semaphore.Request{Permits: 1})
 	stop()
 	if !isLost(l) {
 		t.Error("the holder was not told")
 	}
-	holds(t, other, semaphore.Request{Permits: 5, N: 5})
+	holds(t, other, semaphore.Request{Permits: 1})
 	l.Release()
-	busy(t, s, semaphore.Request{Permits: 5})
+	busy(t, s, semaphore.Request{Permits: 1})
 	if got := s.Stats(); got.Held+got.Owed != 0 || got.Lost != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -11,7 +11,7 @@ import (
 // Two reports of each customer are made at a time, and one more may wait for a second.
 func Example() {
 	reports := semaphore.New(semaphore.Config{})
-	ask := semaphore.Request{Permits: 2, N: 1, Queue: 1, Within: time.Second}
+	ask := semaphore.Request{Permits: 2, Queue: 1, Within: time.Second}
 	report := func(customer string) error {
 		lease, d, err := reports.Acquire(context.Background(), customer, ask)
 		if err != nil {

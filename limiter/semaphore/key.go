@@ -36,6 +36,14 @@ func (k *keyState) waiting() int {
 	return k.line.len
 }
 
+// nextWaiter returns the waiter to serve next, or nil.
+func (k *keyState) nextWaiter() *waiter {
+	if k.line == nil {
+		return nil
+	}
+	return k.line.head()
+}
+
 func (k *keyState) setAllowed(d *rules.Decision) {
 	d.Allowed, d.Reason, d.Limit, d.Remaining = true, rules.ReasonWithin, k.permits, k.free()
 }
@@ -55,8 +63,7 @@ const (
 	maxEstimate = time.Hour
 )
 
-// estimate returns how long it would take to serve ask, if the waiters ahead stay as many and
-// want as much. That is the recent time for which a lease is held, for each time that all
+// estimate returns how long it would take to serve ask, if the waiters ahead stay as many. That is the recent time for which a lease is held, for each time that all
 // permits have to be released. Before a lease has been released, the time that the permits have
 // been held so far is used instead.
 func (k *keyState) estimate(ask *Request, now time.Duration) time.Duration {
@@ -68,7 +75,7 @@ func (k *keyState) estimate(ask *Request, now time.Duration) time.Duration {
 	if k.line != nil {
 		position += k.line.ahead(ask.Class)
 	}
-	wait := float64(mean) * float64(position) * float64(ask.N) / float64(k.permits)
+	wait := float64(mean) * float64(position) / float64(k.permits)
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 

@@ -9,16 +9,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held, so less
-// than the requests that hold them; the last thousand keys are kept for a while longer. It starts no goroutine: callers wait in their
-// own.
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held; the last
+// thousand keys are kept for a while longer. So the keys are bounded by the requests in flight. It
+// starts no goroutine: callers wait in their own.
 //
-// The queue is fair: no caller takes a permit while one of the same or a better class waits. A
-// waiter for several permits holds up those behind it, so it does not starve. A released permit
-// is handed to the next waiter instead of being raced for, so no wake-up is lost.
+// The queue is fair: a released permit is handed to the next waiter instead of being raced for, so
+// no caller takes a permit while another waits, and no wake-up is lost.
 //
-// An Unfair Memory serves the newest of a class first, and a newcomer takes free permits before
-// waiters of its class that want more of them. That is for overload. The oldest callers in a
+// An Unfair Memory serves the newest of a class first. That is for overload. The oldest callers in a
 // full queue are about to give up, and none of them is served in time, while the newest can
 // still be served well (adaptive LIFO: Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Without
 // overload the queue is empty and the order does not matter.

@@ -19,7 +19,7 @@ import (
 
 // semaphoreAsk returns a request for one of the permits that waits for up to an hour.
 func semaphoreAsk(permits int64) semaphore.Request {
-	return semaphore.Request{Permits: permits, Queue: 100, N: 1, Within: time.Hour}
+	return semaphore.Request{Permits: permits, Queue: 100, Within: time.Hour}
 }
 
 func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Request) semaphore.Lease {
@@ -89,7 +89,7 @@ func (l *semaphoreLine) release(i int) {
 
 func TestSemaphore(t *testing.T) {
 	s := semaphore.New(semaphore.Config{})
-	ask := semaphore.Request{Permits: 2, N: 1}
+	ask := semaphore.Request{Permits: 2}
 	a := mustHold(t, s, "k", ask)
 	b, d, err := s.Acquire(t.Context(), "k", ask)
 	if want := (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2}); d != want || err != nil {
@@ -116,11 +116,9 @@ func TestSemaphoreArguments(t *testing.T) {
 		key string
 		ask semaphore.Request
 	}{
-		{"", semaphore.Request{Permits: 1, N: 1}},
-		{"k", semaphore.Request{Permits: 0, N: 1}},
-		{"k", semaphore.Request{Permits: math.MinInt64, N: 1}},
-		{"k", semaphore.Request{Permits: 1, N: 0}},
-		{"k", semaphore.Request{Permits: 1, N: math.MinInt64}},
+		{"", semaphore.Request{Permits: 1}},
+		{"k", semaphore.Request{Permits: 0}},
+		{"k", semaphore.Request{Permits: math.MinInt64}},
 	} {
 		if l, d, err := s.Acquire(t.Context(), tc.key, tc.ask); err == nil || l != (semaphore.Lease{}) || d.Allowed {
 			t.Errorf("Acquire(%q, %+v): %v, %+v, %v; want an error", tc.key, tc.ask, l, d, err)
@@ -129,11 +127,7 @@ func TestSemaphoreArguments(t *testing.T) {
 	if _, _, err := s.Acquire(t.Context(), "", semaphoreAsk(1)); !errors.Is(err, limiter.ErrNoKey) {
 		t.Errorf("no key: %v", err)
 	}
-	d := mustBeBusy(t, s, "k", semaphore.Request{Permits: 3, N: 4, Within: time.Hour, Queue: 1})
-	if d.Limit != 3 || d.Remaining != 3 || d.RetryAfter != 0 {
-		t.Errorf("more than there are: %+v", d)
-	}
-	huge := semaphore.Request{Permits: math.MaxInt64, N: math.MaxInt64, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
+	huge := semaphore.Request{Permits: 1, Queue: math.MinInt, Class: math.MaxInt, Within: math.MinInt64}
 	l := mustHold(t, s, "k", huge)
 	mustBeBusy(t, s, "k", huge)
 	huge.Class, huge.Within = math.MinInt, math.MaxInt64
@@ -149,30 +143,23 @@ func TestSemaphoreArguments(t *testing.T) {
 	}
 }
 
-// Within a class the newest is first, even past others of its class that need more than is free.
+// Within a class the newest is first.
 func TestSemaphoreUnfair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ask := semaphoreAsk(2)
+		ask := semaphoreAsk(1)
 		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{Unfair: true})}
-		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
-		low, two := ask, ask
-		low.Class, two.N = 1, 2
+		a := mustHold(t, line.s, "k", ask)
+		low := ask
+		low.Class = 1
 		line.come(t.Context(), "low", low)
 		line.come(t.Context(), "first", ask)
 		line.come(t.Context(), "second", ask)
-		line.come(t.Context(), "two", two)
 		a.Release()
-		line.want()
-		c := mustHold(t, line.s, "k", ask) // past those of its class
-		b.Release()
-		c.Release()
-		line.want("two")
-		line.s.Acquire(t.Context(), "k", semaphore.Request{Permits: 1, N: 1}) // one after the other
+		line.want("second")
 		line.release(0)
-		line.want("two", "second")
+		line.want("second", "first")
 		line.release(1)
-		line.release(2)
-		line.want("two", "second", "first", "low")
+		line.want("second", "first", "low")
 	})
 }
 
@@ -182,9 +169,6 @@ func TestSemaphoreResize(t *testing.T) {
 		ask := semaphoreAsk(2)
 		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{})}
 		a, b := mustHold(t, line.s, "k", ask), mustHold(t, line.s, "k", ask)
-		two := ask
-		two.N = 2
-		line.come(t.Context(), "two", two)
 		line.come(t.Context(), "one", ask)
 		line.come(t.Context(), "uno", ask)
 
@@ -193,21 +177,20 @@ func TestSemaphoreResize(t *testing.T) {
 		if d := mustBeBusy(t, line.s, "k", fewer); d.Limit != 1 || d.Remaining != 0 {
 			t.Errorf("fewer: %+v", d)
 		}
-		line.want("two denied") // it would have stood there for ever
 		a.Release()
-		line.want("two denied")
+		line.want()
 		b.Release()
-		line.want("two denied", "one")
+		line.want("one")
 
 		more := semaphoreAsk(3)
 		l, d, err := line.s.Acquire(t.Context(), "k", more)
 		if err != nil || !d.Allowed || d.Limit != 3 || d.Remaining != 0 {
 			t.Errorf("more: %+v, %v", d, err)
 		}
-		line.want("two denied", "one", "uno") // they came first
+		line.want("one", "uno") // they came first
 		l.Release()
+		line.release(0)
 		line.release(1)
-		line.release(2)
 		if got := line.s.Stats(); got.Held != 0 || got.Keys != 0 {
 			t.Errorf("Stats() = %+v", got)
 		}
@@ -242,38 +225,37 @@ func TestSemaphoreEstimate(t *testing.T) {
 		now := ask
 		now.Within = 0
 		line := &semaphoreLine{t: t, s: semaphore.New(semaphore.Config{})}
-		retry := func(n int64, class int, want time.Duration) {
+		retry := func(class int, want time.Duration) {
 			t.Helper()
 			ask := now
-			ask.N, ask.Class = n, class
+			ask.Class = class
 			if d := mustBeBusy(t, line.s, "k", ask); d.RetryAfter != want {
-				t.Errorf("RetryAfter of %d in class %d: %v, want %v", n, class, d.RetryAfter, want)
+				t.Errorf("RetryAfter in class %d: %v, want %v", class, d.RetryAfter, want)
 			}
 		}
 		a := mustHold(t, line.s, "k", ask)
 		mustHold(t, line.s, "k", ask)
-		retry(1, 0, time.Millisecond)
+		retry(0, time.Millisecond)
 		time.Sleep(800 * time.Millisecond) // none is released: they last that long at least
-		retry(1, 0, 400*time.Millisecond)
+		retry(0, 400*time.Millisecond)
 		a.Release()
 		a = mustHold(t, line.s, "k", ask)
 		time.Sleep(1600 * time.Millisecond)
 		a.Release() // 800 ms + (1600 ms - 800 ms) / 8
 		a = mustHold(t, line.s, "k", ask)
-		retry(1, 0, 450*time.Millisecond)
-		retry(2, 0, 900*time.Millisecond)
+		retry(0, 450*time.Millisecond)
 		better := ask
 		better.Class = 1
 		line.come(t.Context(), "one", better)
 		line.come(t.Context(), "two", better)
-		retry(1, 0, 450*time.Millisecond)
-		retry(1, 1, 3*450*time.Millisecond)
+		retry(0, 450*time.Millisecond)
+		retry(1, 3*450*time.Millisecond)
 		line.s.Drain()
 		line.s.Resume()
 		time.Sleep(100 * 24 * time.Hour)
 		a.Release()
 		mustHold(t, line.s, "k", ask)
-		retry(1, 0, time.Hour) // and no more
+		retry(0, time.Hour) // and no more
 	})
 }
 
@@ -288,20 +270,20 @@ func TestSemaphoreConcurrent(t *testing.T) {
 			wg.Go(func() {
 				for j := range rounds {
 					k, ask := (i+j)%keys, semaphoreAsk(permits)
-					ask.N, ask.Class, ask.Within = int64(1+j%3), i%3, time.Duration(j%5)*time.Millisecond
+					ask.Class, ask.Within = i%3, time.Duration(j%5)*time.Millisecond
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+j%7)*time.Millisecond)
 					l, d, err := s.Acquire(ctx, fmt.Sprint("k", k), ask)
 					cancel()
 					if err != nil || !d.Allowed {
 						continue
 					}
-					if n := held[k].Add(ask.N); n > permits {
+					if n := held[k].Add(1); n > permits {
 						t.Errorf("%d held of %d", n, permits)
 					}
 					if j%4 == 0 {
 						time.Sleep(10 * time.Microsecond)
 					}
-					held[k].Add(-ask.N)
+					held[k].Add(-1)
 					for range 2 {
 						wg.Go(l.Release)
 					}
@@ -318,7 +300,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 // A key that comes and goes allocates nothing.
 func TestSemaphoreAllocations(t *testing.T) {
 	s := semaphore.New(semaphore.Config{})
-	ask := semaphore.Request{Permits: 10, N: 1}
+	ask := semaphore.Request{Permits: 10}
 	mustHold(t, s, "known", ask)
 	for _, key := range []string{"known", "new"} {
 		if n := testing.AllocsPerRun(1000, func() { mustHold(t, s, key, ask).Release() }); n != 0 {
@@ -333,7 +315,7 @@ func TestSemaphoreMemory(t *testing.T) {
 	var leases []semaphore.Lease
 	before := heapInUse()
 	for i := range 40_000 {
-		leases = append(leases, mustHold(t, s, fmt.Sprint(i), semaphore.Request{Permits: 1, N: 1}))
+		leases = append(leases, mustHold(t, s, fmt.Sprint(i), semaphore.Request{Permits: 1}))
 	}
 	for _, l := range leases {
 		l.Release()
@@ -359,7 +341,7 @@ func heapInUse() uint64 {
 
 func BenchmarkSemaphore(b *testing.B) {
 	s := semaphore.New(semaphore.Config{})
-	ask := semaphore.Request{Permits: math.MaxInt64, N: 1}
+	ask := semaphore.Request{Permits: math.MaxInt64}
 	mustHold(b, s, "k", ask)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -22,14 +22,8 @@ type semaphoreModel struct {
 
 type modelWaiter struct {
 	real    *waiter
-	n       int64
 	class   int
 	arrival int
-}
-
-type modelLease struct {
-	Lease
-	n int64
 }
 
 func (m *semaphoreModel) sort() {
@@ -45,8 +39,8 @@ func (m *semaphoreModel) sort() {
 // serve returns the waiters that get permits now.
 func (m *semaphoreModel) serve() (served []*modelWaiter) {
 	m.sort()
-	for len(m.line) > 0 && m.line[0].n <= m.permits-m.held {
-		m.held += m.line[0].n
+	for len(m.line) > 0 && m.held < m.permits {
+		m.held++
 		served = append(served, m.line[0])
 		m.line = m.line[1:]
 	}
@@ -54,10 +48,7 @@ func (m *semaphoreModel) serve() (served []*modelWaiter) {
 }
 
 func (m *semaphoreModel) passes(ask *Request) bool {
-	if ask.N > m.permits-m.held {
-		return false
-	}
-	return !slices.ContainsFunc(m.line, func(w *modelWaiter) bool {
+	return m.held < m.permits && !slices.ContainsFunc(m.line, func(w *modelWaiter) bool {
 		return w.class < ask.Class || w.class == ask.Class && !m.unfair
 	})
 }
@@ -78,9 +69,9 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 		m := &semaphoreModel{unfair: rapid.Bool().Draw(rt, "unfair"), permits: 3}
 		s := New(Config{Unfair: m.unfair})
 		st := &s.stripes[0]
-		var leases []modelLease
+		var leases []Lease
 		var released []Lease // again and again
-		granted := func(s *slot) { leases = append(leases, modelLease{Lease{s, s.id}, s.n}) }
+		granted := func(s *slot) { leases = append(leases, Lease{s, s.id}) }
 		// settle lets the model serve, and checks that the semaphore served the same waiters.
 		settle := func() {
 			for _, w := range m.serve() {
@@ -94,37 +85,27 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 			"acquire": func(rt *rapid.T) {
 				ask := &Request{
 					Permits: rapid.SampledFrom([]int64{m.permits, m.permits, m.permits, 1, 3, 6}).Draw(rt, "permits"),
-					N:       rapid.Int64Range(1, 4).Draw(rt, "n"),
 					Class:   rapid.IntRange(0, 3).Draw(rt, "class"),
 					Queue:   rapid.IntRange(0, 6).Draw(rt, "queue"),
 					Within:  time.Duration(rapid.IntRange(0, 3).Draw(rt, "within")) * time.Hour,
 				}
 				var d rules.Decision
 				l, w := st.acquire("k", ask, &d)
-				if m.held > 0 || len(m.line) > 0 {
-					m.line = slices.DeleteFunc(m.line, func(w *modelWaiter) bool {
-						gone := w.n > ask.Permits
-						if gone && (!isReady(w.real) || w.real.lease != nil || w.real.decision.Allowed) {
-							rt.Fatalf("%+v waits for more than there are", w)
-						}
-						return gone
-					})
-				}
 				m.permits = ask.Permits
 				settle()
 				switch {
-				case ask.N <= ask.Permits && m.passes(ask):
-					m.held += ask.N
+				case m.passes(ask):
+					m.held++
 					if l == nil || d.Remaining != m.permits-m.held {
 						rt.Fatalf("%+v: %+v, want it to pass", ask, d)
 					}
 					granted(l)
-				case ask.N <= ask.Permits && ask.Within > 0 && len(m.line) < ask.Queue:
+				case ask.Within > 0 && len(m.line) < ask.Queue:
 					if w == nil {
 						rt.Fatalf("%+v: %+v, want it to wait", ask, d)
 					}
 					m.arrivals++
-					m.line = append(m.line, &modelWaiter{real: w, n: ask.N, class: ask.Class, arrival: m.arrivals})
+					m.line = append(m.line, &modelWaiter{real: w, class: ask.Class, arrival: m.arrivals})
 				case l != nil || w != nil || d.Allowed || d.Remaining != max(0, m.permits-m.held):
 					rt.Fatalf("%+v: %+v, want it denied", ask, d)
 				}
@@ -134,9 +115,9 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 					rt.Skip("nothing is held")
 				}
 				i := rapid.IntRange(0, len(leases)-1).Draw(rt, "lease")
-				m.held -= leases[i].n
+				m.held--
 				leases[i].Release()
-				released = append(released, leases[i].Lease)
+				released = append(released, leases[i])
 				leases = slices.Delete(leases, i, i+1)
 				settle()
 			},
@@ -154,7 +135,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 				w := m.line[i].real
 				m.line = slices.Delete(m.line, i, i+1)
 				if rapid.Bool().Draw(rt, "late") {
-					st.denyLate(w, &Request{Permits: m.permits, N: w.n})
+					st.denyLate(w, &Request{Permits: m.permits})
 				} else {
 					st.cancel(w)
 				}
@@ -162,20 +143,20 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 			},
 			"cancel at the handover": func(rt *rapid.T) {
 				m.sort()
-				if len(m.line) == 0 || len(leases) == 0 || m.line[0].n > m.permits-m.held+leases[0].n {
+				if len(m.line) == 0 || len(leases) == 0 || m.held > m.permits {
 					rt.Skip("nobody would be served")
 				}
 				w := m.line[0]
-				m.held -= leases[0].n
+				m.held--
 				leases[0].Release()
-				released = append(released, leases[0].Lease)
+				released = append(released, leases[0])
 				leases = leases[1:]
 				settle()
 				got := Lease{w.real.lease, w.real.lease.id}
 				released = append(released, got) // by cancel
-				leases = slices.DeleteFunc(leases, func(l modelLease) bool { return l.Lease == got })
+				leases = slices.DeleteFunc(leases, func(l Lease) bool { return l == got })
 				st.cancel(w.real)
-				m.held -= w.n
+				m.held--
 				settle()
 			},
 			"drain": func(rt *rapid.T) {

@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"container/list"
-	"iter"
 
 	"github.com/hotparam/hotparam/rules"
 )
@@ -21,7 +20,6 @@ type queue struct {
 // it.
 type waiter struct {
 	key   *keyState // set while it is queued
-	n     int64
 	class int
 	place *list.Element // nil unless it is queued
 
@@ -64,18 +62,4 @@ func (q *queue) ahead(class int) (n int) {
 		return n
 	}
 	return n + q.classes[class].Len()
-}
-
-// all returns the waiters. The current one may be removed.
-func (q *queue) all() iter.Seq[*waiter] {
-	return func(yield func(*waiter) bool) {
-		for i := range q.classes {
-			for e := q.classes[i].Front(); e != nil; {
-				w := e.Value.(*waiter)
-				if e = e.Next(); !yield(w) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -13,10 +13,10 @@ import (
 // concurrent use. [Memory] keeps the permits in this process; package redislimiter has
 // one that all instances share.
 type Acquirer interface {
-	// Acquire takes ask.N of the key's permits. It waits for them for at most ask.Within. If it
-	// is denied, the Lease is zero and the reason is [rules.ReasonBusy]. RetryAfter is then an
-	// estimate, since the holders' remaining time is unknown, or 0 if there are never as many
-	// permits. Remaining is the number of free permits.
+	// Acquire takes one of the key's permits. It waits for it for at most ask.Within. If it is
+	// denied, the Lease is zero and the reason is [rules.ReasonBusy]. RetryAfter is then an
+	// estimate, since the holders' remaining time is unknown. Remaining is the number of free
+	// permits.
 	//
 	// An error means that nothing was taken: the arguments are wrong, the context has ended, or
 	// it is unknown who holds the permits. An empty key is [limiter.ErrNoKey].
@@ -32,8 +32,6 @@ type Request struct {
 	Permits int64
 	// Queue is the number of callers that may wait; a caller beyond it is denied at once.
 	Queue int
-	// N is the number of permits to take, at least 1. More than Permits are denied.
-	N int64
 	// Class is the priority in the queue: 0 comes before 1, and so on up to
 	// [rules.MaxClasses]-1. Within a class the first to come is the first served.
 	Class int
@@ -41,13 +39,12 @@ type Request struct {
 	Within time.Duration
 	// Keep lets an Acquirer whose permits several processes share keep a released permit for a
 	// moment, for this process's next ask that sets Keep. Such asks then need no call. Until it is
-	// returned, such a permit is missing elsewhere. It has no effect on an ask for several permits,
-	// or on [Memory].
+	// returned, such a permit is missing elsewhere. It has no effect on [Memory].
 	Keep bool
 }
 
 // isValid reports whether validate returns nil. It is separate to be inlined.
-func (a *Request) isValid(key string) bool { return key != "" && a.Permits >= 1 && a.N >= 1 }
+func (a *Request) isValid(key string) bool { return key != "" && a.Permits >= 1 }
 
 func (a *Request) validate(key string) error {
 	switch {
@@ -55,8 +52,6 @@ func (a *Request) validate(key string) error {
 		return limiter.ErrNoKey
 	case a.Permits < 1:
 		return fmt.Errorf("semaphore: %d permits: must be at least 1", a.Permits)
-	case a.N < 1:
-		return fmt.Errorf("semaphore: %d permits asked for: must be at least 1", a.N)
 	}
 	return nil
 }

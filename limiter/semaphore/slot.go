@@ -8,7 +8,7 @@ import "time"
 type slot struct {
 	stripe *stripe // fixed
 	key    *keyState
-	n      int64         // 0 while it keeps no lease
+	used   bool          // whether it keeps a lease
 	since  time.Duration // start of the lease, if it is timed
 	id     uint64        // id of the latest lease: never the same twice, odd if it is timed
 	next   *slot         // next slot in the list of free ones
@@ -23,8 +23,8 @@ const timedEvery = 32
 // beyond them is left to the garbage collector.
 const maxFreeSlots = 64
 
-// grant takes n free permits.
-func (st *stripe) grant(k *keyState, n int64) *slot {
+// grant takes a free permit.
+func (st *stripe) grant(k *keyState) *slot {
 	s := st.free
 	if s != nil {
 		st.free = s.next
@@ -32,7 +32,7 @@ func (st *stripe) grant(k *keyState, n int64) *slot {
 	} else {
 		s = &slot{stripe: st}
 	}
-	s.key, s.n = k, n
+	s.key, s.used = k, true
 	s.id = (s.id | 1) + 1
 	if st.grants++; k.mean == 0 || k.contended || st.grants%timedEvery == 0 {
 		s.id |= 1
@@ -41,8 +41,8 @@ func (st *stripe) grant(k *keyState, n int64) *slot {
 			k.since = s.since
 		}
 	}
-	k.held += n
-	st.stats.Held += n
+	k.held++
+	st.stats.Held++
 	return s
 }
 
@@ -53,7 +53,7 @@ func (s *slot) Release(id uint64) {
 		now = st.now()
 	}
 	st.mu.Lock() // no defer, as in acquire
-	if s.id == id && s.n > 0 {
+	if s.id == id && s.used {
 		if id&1 == 1 {
 			s.key.recordDuration(max(now-s.since, 0))
 		}
@@ -75,12 +75,12 @@ func (k *keyState) recordDuration(held time.Duration) {
 	k.mean = max(k.mean+(held-k.mean)/8, 1)
 }
 
-// giveBack releases a lease's permits and serves the waiters.
+// giveBack releases a lease's permit and serves the next waiter.
 func (st *stripe) giveBack(s *slot) {
-	k, n := s.key, s.n
-	k.held -= n
-	st.stats.Held -= n
-	s.n, s.key = 0, nil
+	k := s.key
+	k.held--
+	st.stats.Held--
+	s.used, s.key = false, nil
 	if st.freeSlots < maxFreeSlots {
 		s.next, st.free = st.free, s
 		st.freeSlots++

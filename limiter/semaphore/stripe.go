@@ -26,51 +26,42 @@ type stripe struct {
 
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
-// acquire takes permits, denies them, or queues a waiter. It sets d, which must be zero.
+// acquire takes a permit, denies it, or queues a waiter. It sets d, which must be zero. No permit is
+// free while anyone waits.
 func (st *stripe) acquire(name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: no code outside this package is called here
 	k := st.keys[name]
 	if k != nil && k.permits != ask.Permits {
 		st.resize(k, ask.Permits)
 	}
-	if k != nil && k.permits == ask.Permits && ask.N <= k.free() && k.line == nil && !st.semaphore.draining.Load() {
-		st.markBusy(k) // the common case, in as few calls as possible
-		l = st.grant(k, ask.N)
-		k.setAllowed(d)
-		st.mu.Unlock()
-		return l, nil
-	}
 	switch {
 	case st.semaphore.draining.Load():
 		*d = k.denial(ask, drainRetry)
-	case ask.N > ask.Permits:
-		*d = k.denial(ask, 0)
+	case k == nil || k.free() > 0:
+		k = st.busyKey(k, name, ask.Permits)
+		l = st.grant(k)
+		k.setAllowed(d)
 	default:
-		l, w = st.grantOrQueue(st.busyKey(k, name, ask.Permits), ask, d)
+		w = st.queueOrDeny(k, ask, d)
 	}
 	st.mu.Unlock()
 	return l, w
 }
 
-// grantOrQueue is like acquire, for a key that has at least ask.N permits in all.
-func (st *stripe) grantOrQueue(k *keyState, ask *Request, d *rules.Decision) (*slot, *waiter) {
-	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
-		l := st.grant(k, ask.N)
-		k.setAllowed(d)
-		return l, nil
-	}
+// queueOrDeny queues a waiter, or sets d to a denial.
+func (st *stripe) queueOrDeny(k *keyState, ask *Request, d *rules.Decision) *waiter {
 	k.contended = true
 	if ask.Within <= 0 || k.waiting() >= max(ask.Queue, 0) {
 		*d = k.denial(ask, k.estimate(ask, st.now()))
-		return nil, nil
+		return nil
 	}
 	if k.line == nil {
 		k.line = &queue{newest: st.semaphore.unfair}
 	}
-	w := &waiter{key: k, n: ask.N, class: ask.Class, ready: make(chan struct{})}
+	w := &waiter{key: k, class: ask.Class, ready: make(chan struct{})}
 	k.line.push(w)
 	st.stats.Waiting++
-	return nil, w
+	return w
 }
 
 // wait waits until the waiter is served, ask.Within has passed or the context ends.
@@ -99,7 +90,7 @@ func (st *stripe) denyLate(w *waiter, ask *Request) {
 	w.decision = w.key.denial(ask, w.key.estimate(ask, st.now()))
 }
 
-// cancel removes a waiter that gives up. Permits that it was granted at the same moment go to
+// cancel removes a waiter that gives up. A permit that it was granted at the same moment goes to
 // the next waiter.
 func (st *stripe) cancel(w *waiter) {
 	st.mu.Lock()
@@ -112,38 +103,24 @@ func (st *stripe) cancel(w *waiter) {
 	}
 }
 
-// removeWaiter removes a waiter from the queue. Waiters behind it may fit where it did not.
 func (st *stripe) removeWaiter(w *waiter) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
-	st.serve(w.key)
 }
 
-// serve grants free permits to the waiters in order, until one does not fit.
+// serve grants free permits to the waiters in order.
 func (st *stripe) serve(k *keyState) {
-	if k.line == nil {
-		return
-	}
-	for w := k.line.head(); w != nil && w.n <= k.free(); w = k.line.head() {
-		k.line.remove(w)
-		st.stats.Waiting--
-		w.lease = st.grant(k, w.n)
+	for w := k.nextWaiter(); w != nil && k.free() > 0; w = k.nextWaiter() {
+		st.removeWaiter(w)
+		w.lease = st.grant(k)
 		k.setAllowed(&w.decision)
 		close(w.ready)
 	}
 }
 
-// resize changes the number of permits, and denies waiters that want more.
+// resize changes the number of permits.
 func (st *stripe) resize(k *keyState, permits int64) {
-	less := permits < k.permits
 	k.permits = permits
-	if less && k.line != nil {
-		for w := range k.line.all() {
-			if w.n > permits {
-				st.dismiss(w, 0)
-			}
-		}
-	}
 	st.serve(k)
 }
 
@@ -151,20 +128,12 @@ func (st *stripe) drain() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, k := range st.keys {
-		if k.line != nil {
-			for w := range k.line.all() {
-				st.dismiss(w, drainRetry)
-			}
+		for w := k.nextWaiter(); w != nil; w = k.nextWaiter() {
+			st.removeWaiter(w)
+			w.decision = k.denial(&Request{Permits: k.permits}, drainRetry)
+			close(w.ready)
 		}
 	}
-}
-
-// dismiss denies a waiter.
-func (st *stripe) dismiss(w *waiter, retry time.Duration) {
-	w.key.line.remove(w)
-	st.stats.Waiting--
-	w.decision = w.key.denial(&Request{Permits: w.key.permits}, retry)
-	close(w.ready)
 }
 
 func (st *stripe) addTo(all *Stats) {
