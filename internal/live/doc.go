@@ -11,7 +11,7 @@
 //	view.go          the state of a namespace, for many readers
 //	read.go          the one exchange with Redis a second
 //	history.go       the points of a key, effect.go what an action would have done in them
-//	subscription.go  readers of a view's events, none of which delays another
+//	backlog.go       the newest events of a view, for any number of readers
 //
 // This package only reads, so every replica of the aggregator and every terminal shows the same.
 package live

@@ -248,46 +248,47 @@ func TestViewShowsTheState(t *testing.T) {
 	}
 }
 
-// A slow reader loses events and gets their number. The others get all events.
-func TestASlowReaderHoldsUpNobody(t *testing.T) {
+// A reader gets each event once, from any place on. One that is too slow gets the number of events
+// that it has lost.
+func TestReadersOfAViewsEvents(t *testing.T) {
 	t.Parallel()
-	v := &View{changed: make(chan struct{}), readers: make(map[*Subscription]struct{})}
-	slow, fast := v.Subscribe(2), v.Subscribe(100)
+	v := &View{}
 	var events []Event
 	for i := range 50 {
 		p := position{millis: 1000, kind: hotKind, index: i}
 		events = append(events, Event{ID: p.String(), position: p})
 	}
+	expect := func(seen uint64, first int, want, lost uint64) uint64 {
+		t.Helper()
+		got, found, without := v.EventsAfter(seen)
+		if uint64(len(got)) != want || without != lost || want > 0 && got[0].ID != events[first].ID {
+			t.Errorf("after %d events: %d, and %d are lost; want %d from event %d on, and %d lost", seen, len(got), without, want, first, lost)
+		}
+		return found
+	}
+	now, _ := v.Seek("")
 	v.addEvents(events[:40], false)
-	if got := (<-slow.Events()).ID; got != events[0].ID {
-		t.Errorf("the first is %s", got)
-	}
-	<-slow.Events()
+	seen := expect(now, 0, 40, 0)
 	v.addEvents(events[40:], false)
-	if d := <-slow.Events(); d.ID != events[40].ID || d.Lost != 38 {
-		t.Errorf("after a loss comes %s with %d lost, want %s with 38", d.ID, d.Lost, events[40].ID)
+	expect(expect(seen, 40, 10, 0), 0, 0, 0)
+	if seen, complete := v.Seek(events[30].ID); expect(seen, 31, 19, 0) != 50 || !complete {
+		t.Errorf("after event 30: complete: %v", complete)
 	}
-	if n := len(fast.Events()); n != 50 {
-		t.Errorf("the fast reader has %d of 50", n)
+	if seen, complete := v.Seek("5-0.h0"); expect(seen, 0, 50, 0) != 50 || complete {
+		t.Errorf("after an unknown event: complete: %v", complete)
 	}
-	_, missed, complete := v.Resume(1, events[30].ID)
-	if len(missed) != 19 || missed[0].ID != events[31].ID || !complete {
-		t.Errorf("after 31 events come %d, complete: %v", len(missed), complete)
+	v.addEvents(events[:1], true) // events before it are missing
+	expect(50, 0, 1, 0)
+	expect(49, 0, 1, 1)
+	if _, complete := v.Seek(events[49].ID); complete {
+		t.Error("after a gap all events are kept")
 	}
-	if _, missed, complete = v.Resume(1, "5-0.h0"); complete || len(missed) != 50 {
-		t.Errorf("after an unknown event come %d, complete: %v", len(missed), complete)
-	}
-	v.finish()
-	if _, ok := <-v.Subscribe(1).Events(); ok {
-		t.Error("a view that is over has events")
-	}
-	slow.Close()
 }
 
 // The backlog and the points are bounded, and old points go first.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
-	v := &View{changed: make(chan struct{}), readers: make(map[*Subscription]struct{})}
+	v := &View{}
 	for i := range 3 * Backlog {
 		v.addEvents([]Event{{position: position{millis: uint64(i)}}}, false)
 	}

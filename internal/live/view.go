@@ -112,9 +112,8 @@ type View struct {
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
 	backlog []Event // the newest events, in order
-	whole   bool    // no event was removed from the backlog
-	over    bool    // Run has returned
-	readers map[*Subscription]struct{}
+	found   uint64  // number of events so far, including those that are no longer in the backlog
+	whole   bool    // no event is missing before the backlog
 }
 
 // NewView returns a view. It starts nothing and makes no call. The caller closes the client once
@@ -126,17 +125,15 @@ func NewView(client redis.UniversalClient, cfg Config) (*View, error) {
 	cfg = cfg.withDefaults()
 	v := &View{
 		cfg: cfg, client: client, asked: make(chan struct{}, 1), changed: make(chan struct{}),
-		redisReader: newReader(client, cfg), readers: make(map[*Subscription]struct{}),
+		redisReader: newReader(client, cfg),
 	}
 	v.snapshot.Store(&Snapshot{Namespace: cfg.Namespace})
 	return v, nil
 }
 
 // Run reads until ctx ends, and returns nil. It must be called only once. While Redis is
-// unavailable the last snapshot stays, with the error. When Run returns, all subscriptions are
-// closed.
+// unavailable the last snapshot stays, with the error.
 func (v *View) Run(ctx context.Context) error {
-	defer v.finish()
 	ticker := time.NewTicker(v.cfg.Every)
 	defer ticker.Stop()
 	pause := time.NewTimer(0) // between reads that were asked for
@@ -200,14 +197,5 @@ func (v *View) Now() {
 	select {
 	case v.asked <- struct{}{}:
 	default: // a read is already requested
-	}
-}
-
-func (v *View) finish() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.over = true
-	for s := range v.readers {
-		v.closeSubscription(s)
 	}
 }

@@ -35,8 +35,8 @@ import (
 type LiveView interface {
 	Snapshot() *live.Snapshot
 	Changed() <-chan struct{}
-	Subscribe(buffer int) *live.Subscription
-	Resume(buffer int, id string) (s *live.Subscription, missed []live.Event, complete bool)
+	Seek(id string) (seen uint64, complete bool)
+	EventsAfter(seen uint64) (events []live.Event, found, lost uint64)
 	Recent(n int) []live.Event
 }
 

@@ -18,8 +18,6 @@ const (
 	beat = 10 * time.Second
 	// writeLimit bounds one write. A reader that takes longer is disconnected.
 	writeLimit = 5 * time.Second
-	// eventsWaiting is the number of events that may wait for one reader.
-	eventsWaiting = 256
 )
 
 // encode encodes an event of a stream. JSON has no line breaks.
@@ -61,36 +59,34 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 	}
 	defer p.hub.removeReader(self)
 	out := &streamWriter{w: w, control: http.NewResponseController(w)}
-	subscription, missed, complete := p.subscribe(last)
-	defer subscription.Close()
+	seen, complete := p.cfg.View.Seek(last)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")    // otherwise nginx delays events
 	_ = out.control.SetReadDeadline(time.Time{}) // the server's deadline is for requests that end
 	out.write([]byte("retry: 2000\n: connected\n\n"))
-	if last != "" && !complete {
+	if !complete {
 		out.write([]byte("event: gap\ndata: {\"why\":\"some events since Last-Event-ID are not kept any more\"}\n\n"))
-	}
-	for i := range missed {
-		out.writeEvent(&missed[i])
 	}
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
 	for out.err == nil {
+		changed := p.cfg.View.Changed() // before reading the events, so that none is missed
+		events, found, lost := p.cfg.View.EventsAfter(seen)
+		if seen = found; lost > 0 {
+			p.hub.cutSlow(self) // it resumes after its last event
+			<-self.cut
+			out.cut(self.why)
+			return
+		}
+		for i := range events {
+			out.writeEvent(&events[i])
+		}
 		select {
 		case <-r.Context().Done():
 			return
 		case frame := <-self.frames:
 			out.write(frame)
-		case d, open := <-subscription.Events():
-			switch {
-			case !open:
-				out.cut("the aggregator ends")
-				return
-			case d.Lost > 0:
-				p.hub.cutSlow(self) // it resumes after its last event
-			default:
-				out.writeEvent(&d.Event)
-			}
+		case <-changed:
 		case <-beats.C:
 			if readsChanges {
 				out.write([]byte("event: beat\ndata: {}\n\n")) // visible to a script, unlike a comment
@@ -102,13 +98,6 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 			return
 		}
 	}
-}
-
-func (p *Page) subscribe(last string) (s *live.Subscription, missed []live.Event, complete bool) {
-	if last == "" {
-		return p.cfg.View.Subscribe(eventsWaiting), nil, true
-	}
-	return p.cfg.View.Resume(eventsWaiting, last)
 }
 
 // streamWriter writes to one reader until a write fails.
