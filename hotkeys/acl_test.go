@@ -63,7 +63,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, p.settle(ctx))
 	must(t, p.renew(ctx))
 	w := testWatcher(t, client, newRecorder())
-	w.cfg.Timeout = patience
+	w.poller.timeout = patience
 	failed := []error{w.poll(ctx)}
 	p.Publish(hots(hot(text(3), 100, 50)))
 	must(t, p.settle(ctx))

@@ -24,7 +24,7 @@ func ListControls(ctx context.Context, client redis.UniversalClient, namespace s
 	layout := NewLayout(namespace)
 	mark, err := readControlMark(ctx, client, layout)
 	if err == nil && mark.fields > maxControlFields {
-		err = errForeign
+		err = ErrForeign
 	}
 	if err != nil || mark.fields == 0 {
 		return nil, err
@@ -50,7 +50,7 @@ type controlMark struct {
 func readControlMark(ctx context.Context, client redis.UniversalClient, layout Layout) (controlMark, error) {
 	var version *redis.SliceCmd
 	var fields *redis.IntCmd
-	err := transact(ctx, client, func(tx redis.Pipeliner) {
+	err := Transact(ctx, client, func(tx redis.Pipeliner) {
 		version = tx.HMGet(ctx, layout.Control, published.ControlVersionField)
 		fields = tx.HLen(ctx, layout.Control)
 	})
@@ -75,7 +75,7 @@ type controlSet struct {
 func readControls(ctx context.Context, client redis.UniversalClient, layout Layout) (controlSet, error) {
 	var fields *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
-	err := transact(ctx, client, func(tx redis.Pipeliner) {
+	err := Transact(ctx, client, func(tx redis.Pipeliner) {
 		fields = tx.HGetAll(ctx, layout.Control)
 		clock = tx.Time(ctx)
 	})
@@ -119,7 +119,7 @@ func readControlEvents(ctx context.Context, client redis.UniversalClient, layout
 	messages, err := client.XRevRangeN(ctx, layout.ControlEvents, "+", start, int64(n)).Result()
 	switch {
 	case isWrongType(err):
-		return nil, errForeign
+		return nil, ErrForeign
 	case err != nil && !errors.Is(err, redis.Nil):
 		return nil, err
 	}

@@ -31,11 +31,13 @@
 //   - publisher_write.go: the publisher's goroutine. call.go, renewal.go: its calls. adopt.go,
 //     lease.go: the owner of a part of the set. trouble.go, outage.go: failures, and foreign
 //     values in Redis.
-//   - watcher.go: the watcher. subscription.go, hints.go: pushes. follow.go, load.go: polls and
-//     reads. state.go, fleet.go: the set as last read. hold.go: hot keys that stay in force
-//     without a publisher.
+//   - poller.go: when a process reads what it follows, after a push or an interval.
+//     subscription.go: the pushes.
+//   - watcher.go: the watcher. hints.go: pushed changes. follow.go, load.go: polls and reads.
+//     state.go, fleet.go: the set as last read. hold.go: hot keys that stay in force without a
+//     publisher.
 //   - control.go, operate.go: operators' controls of keys. control_watcher.go: how instances
-//     follow them. poller.go: when they read, after a push or an interval.
+//     follow them.
 //   - invalidator*.go, invalidation.go: cached answers that no instance may use any more.
 //   - heartbeat.go, measure.go, members.go: heartbeats of instances and aggregators.
 //   - snapshot.go, baselines.go: state that an aggregator keeps in Redis for its successor.

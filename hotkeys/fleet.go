@@ -158,16 +158,16 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 // readSuspects reads the suspects together with the heartbeat that has their digest. If they hold
 // a foreign value, it returns no suspects and the given number of instances.
 func (w *Watcher) readSuspects(ctx context.Context, instances int) (published.Beat, []string, error) {
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	var value *redis.StringCmd
 	var members *redis.StringSliceCmd
-	err := transact(call, w.client, func(tx redis.Pipeliner) {
+	err := Transact(call, w.client, func(tx redis.Pipeliner) {
 		value = tx.Get(call, w.layout.Beat)
 		members = tx.ZRevRange(call, w.layout.Suspects, 0, published.MaxSuspects-1)
 	})
 	switch {
-	case errors.Is(err, errForeign): // the next poll reads them again
+	case errors.Is(err, ErrForeign): // the next poll reads them again
 		w.reportForeign(err)
 		return published.Beat{Instances: instances, Suspects: unsure}, nil, nil
 	case err != nil:

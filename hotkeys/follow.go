@@ -14,47 +14,14 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// follow keeps the state up to date. It does one thing at a time, so the answer to a call is
-// never compared with a change that arrived during the call.
-func (w *Watcher) follow(ctx context.Context) {
-	ticker := time.NewTicker(w.cfg.Poll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = w.poll(ctx) // which records the error
-		case <-w.kick:
-			_ = w.poll(ctx)
-		case payload := <-w.pushes:
-			_ = w.push(ctx, payload)
-		}
-	}
-}
-
-// poll compares the version in Redis with the watcher's and reads the changes between them. It
-// counts failures, and logs the beginning and the end of an outage.
+// poll compares the version in Redis with the watcher's and reads the changes between them. Polls and
+// pushes are handled one at a time, so the answer to a call is never compared with a change that
+// arrived during the call.
 func (w *Watcher) poll(ctx context.Context) error {
 	err := w.compare(ctx)
-	if ctx.Err() != nil {
-		return err
-	}
-	w.stats.Change(func(s *WatcherStats) {
-		if s.Connected = err == nil; s.Connected {
-			s.Answered = time.Now()
-		}
-	})
-	o := &w.outage
+	w.poller.record(ctx, err)
 	if err == nil {
-		if o.succeeded() {
-			w.cfg.Logger.Info("following the hot set again", "version", w.version())
-		}
-		return nil
-	}
-	w.stats.Change(func(s *WatcherStats) { s.Errors++ })
-	if _, begins := o.recordFailure(err); begins {
-		o.warn(&w.lines, lineRate, w.cfg.Logger, "cannot follow the hot set; hot keys stay hot until their entries expire")
+		w.stats.Change(func(s *WatcherStats) { s.Answered = time.Now() })
 	}
 	return err
 }
@@ -76,9 +43,9 @@ type pollCommands struct {
 }
 
 func (w *Watcher) readPoll(ctx context.Context) (read pollCommands, err error) {
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
-	err = transact(call, w.client, func(tx redis.Pipeliner) {
+	err = Transact(call, w.client, func(tx redis.Pipeliner) {
 		read.version = tx.Get(call, w.layout.Version)
 		read.beat = tx.PTTL(call, w.layout.Beat)
 		read.fleet = tx.Get(call, w.layout.Beat)
@@ -88,16 +55,16 @@ func (w *Watcher) readPoll(ctx context.Context) (read pollCommands, err error) {
 	return read, err
 }
 
-// compare is poll without its counters and log lines.
+// compare is poll without the record of its result.
 func (w *Watcher) compare(ctx context.Context) error {
 	issued := time.Now()
 	read, err := w.readPoll(ctx)
-	if err != nil && !errors.Is(err, errForeign) {
+	if err != nil && !errors.Is(err, ErrForeign) {
 		return fmt.Errorf("poll the version: %w", err)
 	}
 	w.stats.Change(func(s *WatcherStats) { s.Polls++ })
-	if w.subscription.check() {
-		w.lines.Log(lineRate, w.cfg.Logger, slog.LevelInfo, "changes are not pushed: subscribing again")
+	if w.poller.subscription.check() {
+		w.poller.lines.Log(lineRate, w.cfg.Logger, slog.LevelInfo, "changes are not pushed: subscribing again")
 	}
 	w.mu.Lock()
 	w.state.clock = redisClock{local: issued, redis: read.clock.Val()}
@@ -196,7 +163,7 @@ func (w *Watcher) catchUpWith(ctx context.Context, theirs published.Version, los
 func (w *Watcher) advance(ctx context.Context, to published.Version) error {
 	for range maxPushes {
 		select {
-		case payload := <-w.pushes:
+		case payload := <-w.poller.pushes:
 			w.absorb(payload)
 			continue
 		default:
@@ -213,7 +180,7 @@ func (w *Watcher) advance(ctx context.Context, to published.Version) error {
 // foundByPoll records that the present poll found a change that should have been pushed.
 func (w *Watcher) foundByPoll() {
 	if !w.hinted {
-		w.subscription.foundByPoll()
+		w.poller.subscription.foundByPoll()
 	}
 }
 

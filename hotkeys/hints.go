@@ -20,7 +20,6 @@ type hints struct {
 	confirmed uint64    // last change of this run that was read from Redis
 	applied   []pushed  // pushed changes applied since then, in order
 	distrust  time.Time // end of the time in which no push is applied
-	polls     loglimit.Limit
 	lines     loglimit.Limit
 }
 
@@ -41,20 +40,6 @@ const (
 
 // hintRate limits the polls that pushes cause.
 var hintRate = loglimit.LineRate{Burst: 4, Every: time.Second / 4}
-
-// push applies a pushed change if it is the next one, and otherwise polls.
-func (w *Watcher) push(ctx context.Context, payload string) error {
-	if !w.absorb(payload) {
-		return nil
-	}
-	if _, ok := w.hints.polls.Allow(hintRate, time.Now()); !ok {
-		w.stats.Change(func(s *WatcherStats) { s.Unread++ })
-		return nil
-	}
-	w.hinted = true
-	defer func() { w.hinted = false }()
-	return w.poll(ctx)
-}
 
 // absorb applies a pushed change if it is the next one. It reports whether a poll must read the
 // change that the push announces.
@@ -81,7 +66,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 	case change.Version.N > ours.N+1 || change.VersionAlone() || !trusted || len(w.hints.applied) == maxApplied:
 		return true
 	}
-	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.subscription.heard.Load().subscriptions})
+	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.poller.subscription.heard.Load().subscriptions})
 	w.state.applyChange(&change, arrival)
 	w.show()
 	return false
@@ -108,7 +93,7 @@ func (w *Watcher) judge(ctx context.Context, theirs published.Version) (pushChec
 	h := &w.hints
 	last := h.applied[len(h.applied)-1]
 	denied := notSo
-	if now := w.subscription.heard.Load(); !now.subscribed || now.subscriptions != last.subscription {
+	if now := w.poller.subscription.heard.Load(); !now.subscribed || now.subscriptions != last.subscription {
 		denied = lostSo
 	}
 	if theirs.N < last.n {
@@ -147,7 +132,7 @@ func (w *Watcher) reportBogus() {
 // changes returns the last n changes of the stream and a few more, the newest first. It
 // returns none if the stream cannot be read.
 func (w *Watcher) changes(ctx context.Context, n uint64) ([]redis.XMessage, error) {
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	// The client has separate connections for pipelines and for single commands. With
 	// pipelines only, a dead link costs a poll one timeout and not two.

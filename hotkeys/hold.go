@@ -132,7 +132,7 @@ func (w *Watcher) pollReleases(ctx context.Context) error {
 	}
 	after := w.released
 	w.mu.Unlock()
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	events, err := readControlEvents(call, w.client, w.layout, after, maxReleases)
 	if err != nil {

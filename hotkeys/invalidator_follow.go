@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,6 +20,7 @@ const maxInvalidationRead = 256
 // streamMark records the end of the stream at the last read.
 type streamMark struct {
 	last          string // ID of the newest entry, or empty if there was none
+	run           string // run id of the hot set, which another follows when Redis has lost its state
 	subscriptions uint64 // number of subscriptions at the last read
 	unsure        bool   // whether the last read failed, or there was none
 }
@@ -40,27 +42,34 @@ func (v *Invalidator) read(ctx context.Context, hinted bool) error {
 	if v.seen.last != "" {
 		count = maxInvalidationRead + 1
 	}
-	entries, err := v.client.XRevRangeN(call, v.layout.Invalidation, "+", cmp.Or(v.seen.last, "-"), count).Result()
+	var read *redis.XMessageSliceCmd
+	var version *redis.StringCmd
+	err := Transact(call, v.client, func(tx redis.Pipeliner) {
+		read = tx.XRevRangeN(call, v.layout.Invalidation, "+", cmp.Or(v.seen.last, "-"), count)
+		version = tx.Get(call, v.layout.Version)
+	})
 	switch {
-	case isWrongType(err):
-		v.reportForeign(errForeign)
+	case isWrongType(read.Err()):
+		v.reportForeign(ErrForeign)
 		v.seen.last = ""
 		v.flush()
 		return nil
-	case err != nil && !errors.Is(err, redis.Nil):
+	case err != nil && !errors.Is(err, ErrForeign):
 		return fmt.Errorf("read the invalidations: %w", err)
 	}
 	v.stats.Change(func(s *InvalidatorStats) { s.Polls++ })
 	v.poller.subscription.check()
-	newest, oldest := "", ""
+	entries, newest, oldest := read.Val(), "", ""
+	run, _, _ := strings.Cut(version.Val(), ":")
 	if n := len(entries); n > 0 {
 		newest, oldest = entries[0].ID, entries[n-1].ID
 	}
 	if newest != v.seen.last && !hinted {
 		v.poller.subscription.foundByPoll()
 	}
-	sure := !v.seen.unsure && oldest == v.seen.last && subscriptions == v.seen.subscriptions
-	v.seen = streamMark{last: newest, subscriptions: subscriptions}
+	// The end of an empty stream is no sign: an entry may have come and been lost since.
+	sure := !v.seen.unsure && oldest == v.seen.last && run == v.seen.run && subscriptions == v.seen.subscriptions
+	v.seen = streamMark{last: newest, run: run, subscriptions: subscriptions}
 	if !sure {
 		v.flush()
 		return nil

@@ -259,6 +259,31 @@ func TestInvalidationsAfterAnOutage(t *testing.T) {
 	expect("nothing since that", 0)
 }
 
+// A flush takes an entry away that was not read, from a stream that was empty before. The cache is
+// emptied once.
+func TestInvalidationsThatRedisLoses(t *testing.T) {
+	t.Parallel()
+	client := testClient(t, testenv.Redis(t).URL())
+	p := testPublisher(t, client, nil)
+	must(t, p.renew(t.Context()))
+	p.Publish(hots(hot(text(1), 100, 50)))
+	must(t, p.settle(t.Context()))
+	a, _ := newTestInvalidator(t, client, WatcherConfig{})
+	v, cache := newTestInvalidator(t, client, WatcherConfig{})
+	readNow(t, v)
+	readNow(t, v)
+	flushes := cache.flushed()
+	a.Target(1)
+	sendNow(t, a)
+	must(t, client.FlushAll(t.Context()).Err())
+	must(t, p.renew(t.Context())) // which writes the set again
+	readNow(t, v)
+	readNow(t, v)
+	if n := cache.flushed() - flushes; n != 1 {
+		t.Errorf("%d flushes, want 1", n)
+	}
+}
+
 // Invalidations wait while Redis is unavailable. Other instances receive them when it is back, even
 // with another stream.
 func TestInvalidationsDuringAnOutage(t *testing.T) {

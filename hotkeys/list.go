@@ -42,6 +42,11 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 	if err != nil {
 		return nil, err
 	}
+	return SuspectsOf(members), nil
+}
+
+// SuspectsOf returns the suspects that Redis holds, as [ListSuspects] does.
+func SuspectsOf(members []redis.Z) (suspects []rules.Hot) {
 	for _, z := range members {
 		member, _ := z.Member.(string)
 		if key, ok := rules.ParseKey(member); ok {
@@ -49,7 +54,7 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 		}
 	}
 	hotset.SortByRate(suspects)
-	return suspects, nil
+	return suspects
 }
 
 // ListInstances returns the instances of a namespace that send counts, by name. Heard is
@@ -59,43 +64,43 @@ func ListInstances(ctx context.Context, client redis.UniversalClient, namespace 
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err
 	}
-	heard, err := readHeard(ctx, client, NewLayout(namespace).Instances, 0)
+	members, clock, err := readHeard(ctx, client, NewLayout(namespace).Instances, 0)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	for _, h := range heard {
-		if h.age < instanceLife { // expired ones are removed only once a second
-			instances = append(instances, rules.Instance{Name: h.name, Heard: now.Add(-h.age)})
+	return InstancesOf(members, clock, time.Now()), nil
+}
+
+// InstancesOf returns the instances that Redis holds at the time clock of its own, which is now here.
+func InstancesOf(members []redis.Z, clock, now time.Time) (instances []rules.Instance) {
+	for _, z := range members {
+		name, _ := z.Member.(string)
+		if age := ageOf(z, clock); age < instanceLife { // expired ones are removed only once a second
+			instances = append(instances, rules.Instance{Name: name, Heard: now.Add(-age)})
 		}
 	}
 	slices.SortFunc(instances, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
-	return instances, nil
-}
-
-// heardOf is a member of a set, with the time since it was last heard.
-type heardOf struct {
-	name string
-	age  time.Duration
+	return instances
 }
 
 // readHeard reads a set whose scores are the times at which its members were last heard, from the
-// member at index first on. Negative indices count from the end.
-func readHeard(ctx context.Context, client redis.UniversalClient, set string, first int64) (heard []heardOf, err error) {
+// member at index first on, and Redis's clock. Negative indices count from the end.
+func readHeard(ctx context.Context, client redis.UniversalClient, set string, first int64) ([]redis.Z, time.Time, error) {
 	var members *redis.ZSliceCmd
 	var clock *redis.TimeCmd
-	err = transact(ctx, client, func(tx redis.Pipeliner) {
+	err := Transact(ctx, client, func(tx redis.Pipeliner) {
 		members = tx.ZRangeWithScores(ctx, set, first, -1)
 		clock = tx.Time(ctx)
 	})
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	for _, z := range members.Val() {
-		name, _ := z.Member.(string)
-		heard = append(heard, heardOf{name, max(0, clock.Val().Sub(time.UnixMilli(int64(z.Score))))})
-	}
-	return heard, nil
+	return members.Val(), clock.Val(), nil
+}
+
+// ageOf returns the time since a member of such a set was heard.
+func ageOf(z redis.Z, clock time.Time) time.Duration {
+	return max(0, clock.Sub(time.UnixMilli(int64(z.Score))))
 }
 
 // wrapError wraps *err, unless it is nil, in an error that names the action.

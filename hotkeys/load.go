@@ -40,7 +40,7 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 		infos   *redis.MapStringStringCmd
 		owners  *redis.MapStringStringCmd
 	)
-	err := transact(ctx, client, func(tx redis.Pipeliner) {
+	err := Transact(ctx, client, func(tx redis.Pipeliner) {
 		version = tx.Get(ctx, layout.Version)
 		beat = tx.PTTL(ctx, layout.Beat)
 		clock = tx.Time(ctx)
@@ -84,7 +84,7 @@ func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
 // load reads the whole set.
 func (w *Watcher) load(ctx context.Context) error {
 	w.stats.Change(func(s *WatcherStats) { s.Resyncs++ })
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	issued := time.Now()
 	set, err := readWholeSet(call, w.client, w.layout)
@@ -124,7 +124,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 	if len(members) == 0 {
 		return nil
 	}
-	call, cancel := w.callContext(ctx)
+	call, cancel := w.poller.callContext(ctx)
 	defer cancel()
 	var (
 		infos  *redis.SliceCmd
@@ -132,7 +132,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 		scores = make([]*redis.FloatCmd, len(members))
 	)
 	issued := time.Now()
-	err := transact(call, w.client, func(tx redis.Pipeliner) {
+	err := Transact(call, w.client, func(tx redis.Pipeliner) {
 		infos = tx.HMGet(call, w.layout.Info, members...)
 		clock = tx.Time(call)
 		for i, member := range members {
@@ -159,13 +159,13 @@ func (w *Watcher) renew(ctx context.Context) error {
 	return nil
 }
 
-// errForeign means that one of our keys holds a value of another type.
-var errForeign = errors.New("a key holds a value of a foreign type")
+// ErrForeign means that one of our keys holds a value of another type.
+var ErrForeign = errors.New("a key holds a value of a foreign type")
 
-// transact runs the commands that queue queues as one transaction. A missing value is no error.
+// Transact runs the commands that queue queues as one transaction. A missing value is no error.
 // If Redis refuses a command, the error is that command's, not the EXECABORT that follows from
-// it. If the error is errForeign, all other commands have succeeded.
-func transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
+// it. If the error is ErrForeign, all other commands have succeeded.
+func Transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
 	commands, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		queue(tx)
 		return nil
@@ -183,10 +183,10 @@ func transact(ctx context.Context, client redis.UniversalClient, queue func(redi
 	return err
 }
 
-// unlessForeign returns the error of an action, wrapped. It reports errForeign instead and returns
+// unlessForeign returns the error of an action, wrapped. It reports ErrForeign instead and returns
 // nil, since the publisher repairs the key.
 func unlessForeign(err error, action string, report func(error)) error {
-	if errors.Is(err, errForeign) {
+	if errors.Is(err, ErrForeign) {
 		report(err)
 		return nil
 	}
@@ -194,14 +194,14 @@ func unlessForeign(err error, action string, report func(error)) error {
 }
 
 // firstCause returns the first error of commands that have all run. It ignores missing
-// values, and returns errForeign only if there is no other error.
+// values, and returns ErrForeign only if there is no other error.
 func firstCause(commands []redis.Cmder) error {
 	var foreign error
 	for _, c := range commands {
 		switch err := c.Err(); {
 		case err == nil || errors.Is(err, redis.Nil):
 		case isWrongType(err):
-			foreign = errForeign
+			foreign = ErrForeign
 		default:
 			return err
 		}

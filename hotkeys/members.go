@@ -36,24 +36,25 @@ func ListFormerMembers(ctx context.Context, client redis.UniversalClient, namesp
 		return nil, err
 	}
 	layout := NewLayout(namespace)
-	heard, err := readHeard(ctx, client, layout.Members, -published.MaxMembers)
+	heard, clock, err := readHeard(ctx, client, layout.Members, -published.MaxMembers)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	ages := make(map[string]time.Duration)
 	var fields []string
-	for _, h := range heard {
-		if h.age < memberLife {
-			ages[h.name] = h.age
-			fields = append(fields, h.name)
+	for _, z := range heard {
+		name, _ := z.Member.(string)
+		if age := ageOf(z, clock); age < memberLife {
+			ages[name] = age
+			fields = append(fields, name)
 		}
 	}
 	for part := range slices.Chunk(fields, membersPerRead) {
 		infos, err := client.HMGet(ctx, layout.MembersInfo, part...).Result()
 		switch {
 		case isWrongType(err):
-			return nil, errForeign
+			return nil, ErrForeign
 		case err != nil && !errors.Is(err, redis.Nil):
 			return nil, err
 		}

@@ -11,15 +11,17 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
-// poller decides when a state in Redis is read: at intervals, and soon after a push. A push
-// only makes it read, so no client that may publish can forge anything. A Redis user who may not
-// subscribe still has the polls. Besides the subscription, its fields are used by one goroutine.
+// poller decides when a state in Redis is read: at intervals, and soon after a push. Without absorb
+// a push only makes it read, so no client that may publish can forge anything. A Redis user who may
+// not subscribe still has the polls. Besides the subscription, its fields are used by one goroutine.
 type poller struct {
 	pollerConfig
 	subscription *subscription
-	kick         chan struct{} // a push came, or a subscription began
+	kick         chan struct{} // a push without a payload of interest came, or a subscription began
+	pushes       chan string   // payloads for absorb; if it is full, the next read recovers the change
 	hints        loglimit.Limit
 	outage       outage
 	lines        loglimit.Limit
@@ -36,18 +38,41 @@ type pollerConfig struct {
 	lost     string // log line at the beginning of an outage
 	again    string // log line at its end
 	onFailed func() // reports a failed read, or a lost subscription
+	// absorb applies the payload of a push, and reports whether a read must follow. If it is nil, a
+	// read follows each push.
+	absorb func(payload string) (look bool)
+	// onDropped reports a push for which there was no room, and onUnread one that causes no read before
+	// the next ones are allowed. They are used with absorb.
+	onDropped, onUnread func()
 }
 
+// maxPushes is the number of pushes that can wait.
+const maxPushes = 256
+
 func newPoller(c pollerConfig) *poller {
-	p := &poller{pollerConfig: c, kick: make(chan struct{}, 1)}
+	p := &poller{pollerConfig: c, kick: make(chan struct{}, 1), pushes: make(chan string, maxPushes)}
 	p.subscription = &subscription{
 		client: c.client, channel: c.channel, timeout: c.timeout, poll: c.poll, whenDenied: deniedEvery,
 		deaf: make(chan struct{}, 1), kick: p.kick,
-		// A push reports only that something has changed.
-		onPush:   func(string) { base.Notify(p.kick) },
-		onFailed: c.onFailed,
+		onPush: p.queue, onFailed: c.onFailed,
 	}
 	return p
+}
+
+// queue queues a push for the polling goroutine.
+func (p *poller) queue(payload string) {
+	if p.absorb == nil {
+		base.Notify(p.kick)
+		return
+	}
+	if len(payload) > published.MaxPush { // no publisher sends that much
+		payload = "" // which is as malformed
+	}
+	select {
+	case p.pushes <- payload:
+	default:
+		p.onDropped()
+	}
 }
 
 // wake is a reason to act.
@@ -69,6 +94,16 @@ func (p *poller) run(ctx context.Context, alarm <-chan time.Time, act func(wake)
 	defer ticker.Stop()
 	late := time.NewTimer(never)
 	defer late.Stop()
+	look := func() {
+		if _, ok := p.hints.Allow(hintRate, time.Now()); ok {
+			act(wakePush)
+			return
+		}
+		late.Reset(hintRate.Every)
+		if p.onUnread != nil {
+			p.onUnread()
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,11 +111,11 @@ func (p *poller) run(ctx context.Context, alarm <-chan time.Time, act func(wake)
 		case <-ticker.C:
 			act(wakePoll)
 		case <-p.kick:
-			if _, ok := p.hints.Allow(hintRate, time.Now()); !ok {
-				late.Reset(hintRate.Every)
-				continue
+			look()
+		case payload := <-p.pushes:
+			if p.absorb(payload) {
+				look()
 			}
-			act(wakePush)
 		case <-late.C:
 			act(wakePush)
 		case <-alarm:

@@ -66,16 +66,12 @@ type Watcher struct {
 	target hotset.Writer
 	jitter time.Duration
 
-	subscription *subscription
-	pushes       chan string   // payloads; if it is full, the poll recovers the change
-	kick         chan struct{} // poll now
-	rearm        chan struct{} // next has changed
+	rearm chan struct{} // next has changed
 
 	// Used by the polling goroutine only:
+	poller     *poller
 	hinted     bool // a push caused the present poll
 	hints      hints
-	outage     outage         // outage of the polls
-	lines      loglimit.Limit // limits the log lines about outages
 	foreigners loglimit.Limit // limits the log lines about foreign values
 	holds      loglimit.Limit // limits the log lines about new holds; guarded by mu
 	lostSince  time.Time      // start of the time in which polls find changes missing in Redis
@@ -87,7 +83,7 @@ type Watcher struct {
 	next       time.Time         // time at which the next entry expires
 	released   string            // last event of the controls that ended holds, or empty
 
-	stats base.Guarded[WatcherStats] // without what the subscription counts
+	stats base.Guarded[WatcherStats] // without what the poller knows
 }
 
 // WatcherStats are a watcher's state, and its counters since it was made.
@@ -113,9 +109,6 @@ type WatcherStats struct {
 	Errors    uint64    // failed calls and lost subscriptions
 }
 
-// maxPushes is the number of pushes that can wait.
-const maxPushes = 256
-
 // NewWatcher returns a watcher that updates target. It starts nothing and makes no call;
 // the caller closes the client, once Run has returned. Make the client with [NewClient],
 // or set its ContextTimeoutEnabled and MaxRetries: -1, so that calls keep to their
@@ -134,32 +127,21 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 		layout: NewLayout(cfg.Namespace),
 		target: target,
 		jitter: jitter,
-		pushes: make(chan string, maxPushes),
-		kick:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
 		hints:  hints{seed: maphash.MakeSeed()},
 		state:  state{entries: make(map[string]*heldEntry)},
 	}
-	w.subscription = &subscription{
-		client: client, channel: w.layout.Changed, timeout: cfg.Timeout, poll: cfg.Poll,
-		deaf: make(chan struct{}, 1), kick: w.kick, onPush: w.queue,
-		onFailed: func() { w.stats.Change(func(s *WatcherStats) { s.Errors++ }) },
-	}
+	w.poller = newPoller(pollerConfig{
+		client: client, channel: w.layout.Changed, poll: cfg.Poll, timeout: cfg.Timeout, log: cfg.Logger,
+		lost:      "cannot follow the hot set; hot keys stay hot until their entries expire",
+		again:     "following the hot set again",
+		onFailed:  func() { w.stats.Change(func(s *WatcherStats) { s.Errors++ }) },
+		absorb:    w.absorb,
+		onDropped: func() { w.stats.Change(func(s *WatcherStats) { s.Dropped++ }) },
+		onUnread:  func() { w.stats.Change(func(s *WatcherStats) { s.Unread++ }) },
+	})
 	w.stats.Change(func(s *WatcherStats) { s.Answered = time.Now() })
 	return w, nil
-}
-
-// queue queues a push for the polling goroutine.
-func (w *Watcher) queue(payload string) {
-	if len(payload) > published.MaxPush { // no publisher sends that much
-		w.stats.Change(func(s *WatcherStats) { s.Malformed++ })
-		return
-	}
-	select {
-	case w.pushes <- payload:
-	default:
-		w.stats.Change(func(s *WatcherStats) { s.Dropped++ })
-	}
 }
 
 // Run follows the set until ctx ends. It then removes all keys from the target, since
@@ -167,9 +149,11 @@ func (w *Watcher) queue(payload string) {
 // per outage. Run returns nil, and is called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var children sync.WaitGroup
-	children.Go(func() { w.subscription.run(ctx) })
 	children.Go(func() { w.fade(ctx) })
-	w.follow(ctx)
+	w.poller.run(ctx, nil, func(reason wake) {
+		w.hinted = reason == wakePush
+		_ = w.poll(ctx) // which records the error
+	})
 	children.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,14 +209,9 @@ func (w *Watcher) show() {
 	}
 }
 
-// callContext returns the context of one call to Redis by the polling goroutine.
-func (w *Watcher) callContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, w.outage.timeout(w.cfg.Timeout))
-}
-
 // Stats returns the watcher's state and counters. It may be called at any time.
 func (w *Watcher) Stats() WatcherStats {
-	s, heard := w.stats.Load(), w.subscription.heard.Load()
-	s.Pushes, s.Connected = heard.pushes, s.Connected && heard.subscribed
+	s := w.stats.Load()
+	s.Pushes, s.Connected, _ = w.poller.state()
 	return s
 }

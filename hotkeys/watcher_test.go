@@ -44,7 +44,7 @@ type follower struct {
 func newFollower(t *testing.T, client redis.UniversalClient) *follower {
 	f := &follower{t: t, client: client, p: testPublisher(t, client, nil), r: newRecorder()}
 	f.w = testWatcher(t, client, f.r)
-	f.w.cfg.Timeout = patience
+	f.w.poller.timeout = patience
 	f.publish(hots(hot(text(1), 100, 50)))
 	f.poll()
 	f.want(1)
@@ -61,7 +61,9 @@ func (f *follower) poll() { f.t.Helper(); must(f.t, f.w.poll(context.Background(
 
 func (f *follower) push(payload string) {
 	f.t.Helper()
-	must(f.t, f.w.push(context.Background(), payload))
+	if f.w.absorb(payload) {
+		must(f.t, f.w.poll(context.Background()))
+	}
 }
 
 func (f *follower) want(keys ...int) {

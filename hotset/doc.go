@@ -4,10 +4,10 @@
 //	hotkeys.Watcher ─► Writer ─► Set ─► snapshot ─► Set.Lookup ◄─ request path
 //	collector ─► Mark, Unmark ───┘
 //
-// A [Set] has two sources: the keys that are published for all instances ([Writer]), and keys
-// that only this process has found hot ([Set.Mark]). A mark has no effect while its key is
-// published.
+// A [Set] has three sources: the keys that are published for all instances ([Writer]), keys that
+// only this process has found hot ([Set.Mark]), and keys that operators pin ([Set.SetPins]). A
+// mark has no effect while its key is published, and a pin none while its key is published or marked.
 //
-// Files: set.go has the set and its changes, pins.go the keys that operators pin, and
-// lookup.go the snapshot in which requests look up keys. cooled.go keeps the payloads of keys that have cooled and may become hot again.
+// Files: set.go has the set and its changes, and lookup.go the snapshot in which requests look up
+// keys. cooled.go keeps the payloads of keys that have cooled and may become hot again.
 package hotset

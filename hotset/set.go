@@ -66,13 +66,14 @@ type Set[P any] struct {
 
 	snapshot atomic.Pointer[snapshot[P]]
 
-	mu      sync.Mutex // guards the rest, which only writers use
-	version string     // version of the published set
-	entries map[string]*Entry[P]
-	marks   map[string]rules.Hot // marks by member, also while they are published
-	pins    map[string]rules.Hot // pins by member, also while they are published
-	refused int64                // number of marks for which there was no room
-	cooled  map[string]cooled[P]
+	mu        sync.Mutex           // guards the rest, which only writers use
+	version   string               // version of the published set
+	published map[string]rules.Hot // published keys by member
+	marks     map[string]rules.Hot // marks by member, also while they are published
+	pins      map[string]rules.Hot // pins by member, also while they are published or marked
+	entries   map[string]*Entry[P] // what is in force of these
+	refused   int64                // number of marks for which there was no room
+	cooled    map[string]cooled[P]
 }
 
 // New returns an empty set. fill returns the payload of a key that became hot or has changed. If
@@ -80,11 +81,12 @@ type Set[P any] struct {
 // last payload. fill must not use the Set.
 func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
 	s := &Set[P]{
-		fill:    fill,
-		cfg:     cfg,
-		entries: make(map[string]*Entry[P]),
-		marks:   make(map[string]rules.Hot),
-		cooled:  make(map[string]cooled[P]),
+		fill:      fill,
+		cfg:       cfg,
+		published: make(map[string]rules.Hot),
+		marks:     make(map[string]rules.Hot),
+		entries:   make(map[string]*Entry[P]),
+		cooled:    make(map[string]cooled[P]),
 
 		maxCooled: maxCooled, maxMarks: maxMarks,
 	}
@@ -125,13 +127,14 @@ func (s *Set[P]) Update(version string, change rules.Change) {
 	now := time.Now()
 	for _, h := range change.Hot {
 		h.Local = false
-		s.putEntry(h, now)
+		member := h.Key.String()
+		s.published[member] = h
+		s.refresh(member, now)
 	}
 	for _, h := range change.Cool {
 		member := h.Key.String()
-		if e, ok := s.entries[member]; ok && !e.Hot.Local {
-			s.drop(member, now)
-		}
+		delete(s.published, member)
+		s.refresh(member, now)
 	}
 	s.version = version
 	s.swap(now)
@@ -156,14 +159,10 @@ func (s *Set[P]) Mark(h rules.Hot) {
 		return
 	}
 	h.Local = true
-	_, h.Pinned = s.pins[member]
 	s.marks[member] = h
-	if e, ok := s.entries[member]; ok && (!e.Hot.Local || e.Hot == h) {
-		return
+	if now := time.Now(); s.refresh(member, now) {
+		s.swap(now)
 	}
-	now := time.Now()
-	s.putEntry(h, now)
-	s.swap(now)
 }
 
 // Unmark removes a mark.
@@ -172,11 +171,33 @@ func (s *Set[P]) Unmark(key rules.Key) {
 	defer s.mu.Unlock()
 	member := key.String()
 	delete(s.marks, member)
-	if e, ok := s.entries[member]; ok && e.Hot.Local {
-		now := time.Now()
-		s.drop(member, now)
+	if now := time.Now(); s.refresh(member, now) {
 		s.swap(now)
 	}
+}
+
+// SetPins replaces the pinned keys. A pinned key is hot in this process even if it is neither
+// published nor marked. If it is published or marked, that entry is in force instead of the pin,
+// with Pinned set.
+func (s *Set[P]) SetPins(pins []rules.Hot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(pins) == 0 && len(s.pins) == 0 {
+		return
+	}
+	now := time.Now()
+	was := s.pins
+	s.pins = make(map[string]rules.Hot, len(pins))
+	for _, h := range pins {
+		h.Local = true
+		member := h.Key.String()
+		s.pins[member] = h
+		s.refresh(member, now)
+	}
+	for member := range was {
+		s.refresh(member, now)
+	}
+	s.swap(now)
 }
 
 // Payloads calls f for each payload and its key's member: the payloads of hot keys, and the kept
@@ -202,17 +223,30 @@ func (s *Set[P]) RefusedMarks() int64 {
 	return s.refused
 }
 
-// putEntry adds or replaces the entry of a key, with its present payload or the one kept since it
-// cooled.
-func (s *Set[P]) putEntry(h rules.Hot, now time.Time) {
-	member := h.Key.String()
-	_, h.Pinned = s.pins[member]
-	old, had := s.entries[member]
-	if had && old.Hot == h {
-		return
+// refresh brings the entry of a key up to date, and reports whether it has changed: the published one
+// is in force, or else the mark, or else the pin. A key without any cools. The entry keeps its payload,
+// or gets the one that was kept since the key cooled.
+func (s *Set[P]) refresh(member string, now time.Time) (changed bool) {
+	pin, pinned := s.pins[member]
+	h, hot := s.published[member]
+	if !hot {
+		h, hot = s.marks[member]
+	}
+	if !hot {
+		h, hot = pin, pinned
+	}
+	h.Pinned = pinned
+	old := s.entries[member]
+	switch {
+	case old == nil && !hot || old != nil && old.Hot == h:
+		return false
+	case !hot:
+		delete(s.entries, member)
+		s.keepCooled(old, now)
+		return true
 	}
 	e := &Entry[P]{Hot: h, member: member}
-	if had {
+	if old != nil {
 		e.hash = old.hash
 		e.Payload = s.fill(h, old.Payload, true)
 	} else {
@@ -221,22 +255,7 @@ func (s *Set[P]) putEntry(h rules.Hot, now time.Time) {
 		e.Payload = s.fill(h, payload, kept)
 	}
 	s.entries[member] = e
-}
-
-// drop removes an entry. If the key is marked, its mark replaces the entry; else if it is pinned,
-// its pin does. Otherwise the key cools.
-func (s *Set[P]) drop(member string, now time.Time) {
-	if mark, ok := s.marks[member]; ok {
-		s.putEntry(mark, now)
-		return
-	}
-	if pin, ok := s.pins[member]; ok {
-		s.putEntry(pin, now)
-		return
-	}
-	e := s.entries[member]
-	delete(s.entries, member)
-	s.keepCooled(e, now)
+	return true
 }
 
 // swap replaces the snapshot.

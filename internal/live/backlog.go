@@ -10,13 +10,12 @@ func (v *View) addEvents(events []Event, gap bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if gap {
-		v.backlog, v.whole = nil, false
+		v.backlog = nil
 	}
 	v.found += uint64(len(events))
 	v.backlog = append(v.backlog, events...)
 	if over := len(v.backlog) - Backlog; over > 0 {
 		v.backlog = slices.Clone(v.backlog[over:])
-		v.whole = false
 	}
 }
 
@@ -48,7 +47,7 @@ func (v *View) Seek(id string) (seen uint64, complete bool) {
 	if known {
 		first++
 	}
-	return before + uint64(first), known || v.whole && first > 0
+	return before + uint64(first), known
 }
 
 // Recent returns the newest n events of the backlog, the oldest first.

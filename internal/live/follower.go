@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
@@ -96,34 +97,9 @@ const outageLines = 15 * time.Second
 func (f *Follower) read(ctx context.Context) (streamRead, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	defer cancel()
-	if err := transact(ctx, f.client, func(tx redis.Pipeliner) { f.tail.queue(ctx, tx) }); err != nil {
+	err := hotkeys.Transact(ctx, f.client, func(tx redis.Pipeliner) { f.tail.queue(ctx, tx) })
+	if err != nil && !errors.Is(err, hotkeys.ErrForeign) { // the publisher repairs a key of another type
 		return streamRead{}, fmt.Errorf("read events: %w", err)
 	}
 	return f.tail.newEvents(ctx, f.client)
-}
-
-// transact runs the commands that queue adds as one transaction. A missing value, or one of a
-// foreign type, counts as an empty answer, since the publisher repairs it. If Redis refuses a
-// command, transact returns the error of that command.
-func transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
-	commands, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		queue(tx)
-		return nil
-	})
-	if err == nil {
-		return nil
-	}
-	for _, c := range commands {
-		switch cause := c.Err(); {
-		case cause == nil, errors.Is(cause, redis.Nil), redis.HasErrorPrefix(cause, "WRONGTYPE"):
-		case redis.IsExecAbortError(cause):
-			err = cause
-		default:
-			return cause
-		}
-	}
-	if redis.IsExecAbortError(err) || !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return err
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/published"
@@ -29,8 +29,6 @@ const (
 	maxUnknown = 2000
 	// maxInstances bounds the instances that are listed.
 	maxInstances = 1000
-	// instanceLife is how long an instance is listed after it last sent counts.
-	instanceLife = 10 * time.Second
 	// keepCooled is how long the points of a key are kept after it has cooled, so that a key
 	// that becomes hot again has its history.
 	keepCooled = 5 * time.Minute
@@ -79,7 +77,7 @@ func (r *redisReader) read(ctx context.Context) (*Snapshot, streamRead, error) {
 		infos                       *redis.SliceCmd
 	)
 	due := r.due()
-	err := transact(ctx, r.client, func(tx redis.Pipeliner) {
+	err := hotkeys.Transact(ctx, r.client, func(tx redis.Pipeliner) {
 		beat = tx.PTTL(ctx, r.layout.Beat)
 		scores = tx.ZRangeWithScores(ctx, r.layout.Hot, -maxKeys, -1)
 		suspects = tx.ZRangeWithScores(ctx, r.layout.Suspects, -published.MaxSuspects, -1)
@@ -90,7 +88,7 @@ func (r *redisReader) read(ctx context.Context) (*Snapshot, streamRead, error) {
 		}
 		r.tail.queue(ctx, tx)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, hotkeys.ErrForeign) { // the publisher repairs a key of another type
 		return nil, streamRead{}, fmt.Errorf("read the state of namespace %s: %w", r.cfg.Namespace, err)
 	}
 	b, err := r.tail.newEvents(ctx, r.client)
@@ -108,14 +106,14 @@ func (r *redisReader) read(ctx context.Context) (*Snapshot, streamRead, error) {
 		}
 		r.learn(fresh, answer, s.Read)
 	}
-	s.Instances, s.InstancesTotal = instancesOf(instances.Val(), s), int(total.Val())
+	s.Instances, s.InstancesTotal = hotkeys.InstancesOf(instances.Val(), s.Clock, s.Read), int(total.Val())
 	beside.Wait()
 	var fleet *admitted.Admissions
 	if s.MembersErr == nil {
 		fleet = admitted.New(s.Members, s.Instances)
 	}
 	r.list(s, scores.Val(), fleet)
-	s.Suspects = suspectsOf(suspects.Val())
+	s.Suspects = hotkeys.SuspectsOf(suspects.Val())
 	return s, b, nil
 }
 
@@ -223,29 +221,4 @@ func (r *redisReader) list(s *Snapshot, scores []redis.Z, fleet *admitted.Admiss
 			delete(r.keys, member)
 		}
 	}
-}
-
-func suspectsOf(members []redis.Z) []rules.Hot {
-	suspects := make([]rules.Hot, 0, len(members))
-	for _, z := range members {
-		member, _ := z.Member.(string)
-		if key, ok := rules.ParseKey(member); ok {
-			suspects = append(suspects, rules.Hot{Key: key, Rate: z.Score})
-		}
-	}
-	hotset.SortByRate(suspects)
-	return suspects
-}
-
-// instancesOf returns the instances that are live. Heard is on the local clock.
-func instancesOf(members []redis.Z, s *Snapshot) []rules.Instance {
-	instances := make([]rules.Instance, 0, len(members))
-	for _, z := range members {
-		name, _ := z.Member.(string)
-		if age := max(0, s.Clock.Sub(time.UnixMilli(int64(z.Score)))); age < instanceLife {
-			instances = append(instances, rules.Instance{Name: name, Heard: s.Read.Add(-age)})
-		}
-	}
-	slices.SortFunc(instances, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
-	return instances
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
 )
 
@@ -31,7 +32,7 @@ func TestTailReadsEachChangeOnce(t *testing.T) {
 		tail := newTail("shop", after, rapid.SampledFrom([]int64{0, 10}).Draw(t, "backlog"))
 		var written, read []string
 		look := func() {
-			if err := transact(t.Context(), client, func(tx redis.Pipeliner) { tail.queue(t.Context(), tx) }); err != nil {
+			if err := hotkeys.Transact(t.Context(), client, func(tx redis.Pipeliner) { tail.queue(t.Context(), tx) }); err != nil {
 				t.Fatal(err)
 			}
 			b, err := tail.newEvents(t.Context(), client)

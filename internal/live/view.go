@@ -113,7 +113,6 @@ type View struct {
 	changed chan struct{}
 	backlog []Event // the newest events, in order
 	found   uint64  // number of events so far, including those that are no longer in the backlog
-	whole   bool    // no event is missing before the backlog
 }
 
 // NewView returns a view. It starts nothing and makes no call. The caller closes the client once
