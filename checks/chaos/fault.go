@@ -69,7 +69,7 @@ func Faults() []Fault {
 		},
 		{
 			Name: "a bound of the polls that pushes cause, removed", In: "instance", Only: []string{"flood-published"}, Seed: 1, Invariant: "I4",
-			Edits: []overlay.Edit{{File: "hotkeys/hints.go", Old: "hintRate, time.Now()); !ok {", New: "hintRate, time.Now()); !ok && false {"}},
+			Edits: []overlay.Edit{{File: "hotkeys/poller.go", Old: "hintRate, time.Now()); ok {", New: "hintRate, time.Now()); ok || true {"}},
 		},
 		{
 			Name: "a sink that obeys any pause and is not watched", In: "instance", Only: []string{"throttled-kafka"}, Seed: 1, Counts: "kafka", Invariant: "I2",
