@@ -24,6 +24,7 @@ type queue struct {
 type lane struct {
 	waiting []*record // in the order of their numbers, unless the producer has returned some
 	flying  int       // number of records that the producer has
+	moved   time.Time // time when the producer got the first of these, or last reported one
 	// returned reports whether the producer has returned some of the waiting records. They are
 	// retried after retry, once the producer has none of the lane's records, so that they keep
 	// their order.
@@ -61,6 +62,9 @@ func (q *queue) take(now time.Time) (ready []*record) {
 			slices.SortFunc(l.waiting, func(a, b *record) int { return cmp.Compare(a.seq, b.seq) })
 			l.returned = false
 		}
+		if l.flying == 0 {
+			l.moved = now
+		}
 		ready = append(ready, l.waiting...)
 		l.flying, l.waiting = l.flying+len(l.waiting), nil
 	}
@@ -68,22 +72,33 @@ func (q *queue) take(now time.Time) (ready []*record) {
 }
 
 // done removes a record that the producer has delivered or that is given up.
-func (q *queue) done(r *record) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lanes[r.partition].flying--
-	q.bytes -= r.size()
-	q.count--
-}
-
-// retryLater schedules a record that the producer returned for a retry at an instant or later.
-func (q *queue) retryLater(r *record, at time.Time) {
+func (q *queue) done(r *record, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.lanes[r.partition]
 	l.flying--
+	l.moved = now
+	q.bytes -= r.size()
+	q.count--
+}
+
+// retryLater schedules a record that the producer returned for a retry after a pause.
+func (q *queue) retryLater(r *record, now time.Time, pause time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.lanes[r.partition]
+	l.flying--
+	l.moved = now
 	l.waiting = append(l.waiting, r)
-	l.returned, l.retry = true, at
+	l.returned, l.retry = true, now.Add(pause)
+}
+
+// isStalled reports whether the producer has records of some partition and has reported none of
+// them since before.
+func (q *queue) isStalled(before time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.lanes, func(l lane) bool { return l.flying > 0 && l.moved.Before(before) })
 }
 
 // drop removes and returns the waiting records that were built before the given time.

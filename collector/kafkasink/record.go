@@ -24,8 +24,7 @@ type record struct {
 	heldBack  int64 // sum of the groups' held-back counts in value
 	lines     int64
 	born      time.Time
-	sent      time.Time // when the producer got it last
-	tries     int       // number of the producer's failed tries
+	tries     int // number of the producer's failed tries
 }
 
 // overhead is the approximate memory of a record without its value: the record, its headers,

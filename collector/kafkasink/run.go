@@ -119,25 +119,19 @@ func (s *Sink) replaceStalled(why string, d time.Duration) {
 }
 
 // isStalled reports whether a session is of no use although the cluster is reached: the producer
-// keeps a record for too long, or returns all records for retry. After damaged answers, a producer
+// keeps records of a partition, or returns all records for retry. After damaged answers, a producer
 // can be in such a state permanently.
 func (s *Sink) isStalled(ses *session, now time.Time) bool {
 	if _, records := s.queue.usage(); records == 0 || !s.reach.connected() {
 		ses.moved = now
 	}
 	before := now.Add(-s.stallAfter)
-	for _, r := range ses.flying {
-		if r.sent.Before(before) {
-			return true
-		}
-	}
-	return ses.moved.Before(before)
+	return s.queue.isStalled(before) || ses.moved.Before(before)
 }
 
 // sendReady passes the ready records to the producer, which does not block.
 func (s *Sink) sendReady(ses *session, now time.Time) {
 	for _, r := range s.queue.take(now) {
-		r.sent = now
 		ses.flying[r.msg] = r
 		ses.client.TryProduce(ses.ctx, r.msg, ses.report)
 	}
@@ -154,7 +148,7 @@ func (s *Sink) receive(ses *session) (broken bool) {
 			ses.moved = now
 		}
 		if result.err == nil {
-			s.queue.done(r)
+			s.queue.done(r, now)
 			s.tally.deliver(r, now)
 			r.free()
 		} else if s.returned(r, result.err, now) {
@@ -168,12 +162,12 @@ func (s *Sink) receive(ses *session) (broken bool) {
 // permanent or the record is too old. It reports whether the producer is broken.
 func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 	if s.ctx.Err() != nil || permanent(err) || now.Sub(r.born) >= giveUp {
-		s.queue.done(r)
+		s.queue.done(r, now)
 		s.recordFailure(r, err, now)
 		return false
 	}
 	r.address(s.topic)
-	s.queue.retryLater(r, now.Add(base.Backoff(r.tries, retryAfter, longestRetry)))
+	s.queue.retryLater(r, now, base.Backoff(r.tries, retryAfter, longestRetry))
 	r.tries++
 	return outOfStep(err)
 }

@@ -232,12 +232,12 @@ func (s *Sink) abandon(ses *session, now time.Time) {
 	for _, r := range ses.flying {
 		r.leave(s.topic)
 		if s.ctx.Err() != nil || now.Sub(r.born) >= giveUp {
-			s.queue.done(r)
+			s.queue.done(r, now)
 			s.recordFailure(r, errAbandoned, now)
 			continue
 		}
 		r.tries++
-		s.queue.retryLater(r, now)
+		s.queue.retryLater(r, now, 0)
 	}
 	clear(ses.flying)
 }
