@@ -52,7 +52,7 @@ func TestChangedFileIsInForce(t *testing.T) {
 	put(fmt.Sprintf(rule, "many"))
 	inForce(version, 1, 1, 1)
 	daemon.find(`(the rules stay as they are).* line=3 .*hint=`)
-	if got := daemon.get("/-/ready"); !strings.Contains(got, "rules of version "+version+" stay in force: line 3: ") {
+	if got := daemon.get("/-/ready"); !strings.Contains(got, "rules of version "+version+" stay in force: "+path+":3: ") {
 		t.Errorf("/-/ready: %q", got)
 	}
 	put(strings.Replace(fmt.Sprintf(rule, "300/10s"), "shop", "other", 1))

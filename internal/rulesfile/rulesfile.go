@@ -188,7 +188,7 @@ func (f *Follower) reject(err error) {
 	var problems config.Problems
 	if errors.As(err, &problems) && len(problems) > 0 {
 		first := problems[0]
-		problem = fmt.Sprintf("line %d: %s", first.Line, first.Message)
+		problem = fmt.Sprintf("%s:%d: %s", f.Path, first.Line, first.Message)
 		args = append(args, "line", first.Line, "err", first.Message, "hint", first.Hint)
 		if more := len(problems) - 1; more > 0 {
 			args = append(args, "more", more)

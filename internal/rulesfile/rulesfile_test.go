@@ -94,13 +94,13 @@ func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
 		}
 	}
 	f.changed([]byte(badRules))
-	want("bad", "line ", 1, 0)
+	want("bad", f.Path+":", 1, 0)
 	f.access(os.ErrPermission)
 	want("unreadable", os.ErrPermission.Error(), 2, 0)
 	f.access(nil)
-	want("readable again", "line ", 2, 0)
+	want("readable again", f.Path+":", 2, 0)
 	f.changed([]byte(badRules))
-	want("the same", "line ", 2, 0)
+	want("the same", f.Path+":", 2, 0)
 	f.changed([]byte("# mended\n" + goodRules))
 	want("mended", "", 2, 0) // the rules in force are those of the file
 	f.changed([]byte(otherRules))
