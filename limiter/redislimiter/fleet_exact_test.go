@@ -13,7 +13,7 @@ import (
 func exactRun(load, burst float64) fleetRun {
 	return fleetRun{
 		instances: 20, rate: 1000, burst: burst, load: load, oneWay: 5 * time.Millisecond,
-		lasts: 7 * time.Second, outage: rules.OutageLocal, exact: 1, seed: 1,
+		lasts: 3 * time.Second, outage: rules.OutageLocal, exact: 1, seed: 1,
 	}
 }
 
@@ -41,8 +41,10 @@ func TestExactWithLocal(t *testing.T) {
 		{"5% lost, a crowd", 20, 0.1, func(r *fleetRun) { r.loss = 0.05 }, 10, 0.85},
 		{"5% lost, on and off", 3, 1, func(r *fleetRun) { r.loss, r.skew = 0.05, onOff }, 10, 0.9},
 		{"half of the answers late", 3, 0.1, func(r *fleetRun) { r.oneWay, r.jitter = 15*time.Millisecond, 0.2 }, 10, 0.8},
-		{"away for all", 3, 1, func(r *fleetRun) { r.away = cutOff(20, time.Second) }, 20, 0.9},
-		{"away for all, Zipf", 3, 1, func(r *fleetRun) { r.away, r.skew = cutOff(20, time.Second), zipf(20, 1) }, 10, 0.9},
+		{"away for all", 3, 1, func(r *fleetRun) { r.lasts, r.away = 7*time.Second, cutOff(20, time.Second) }, 20, 0.9},
+		{"away for all, Zipf", 3, 1, func(r *fleetRun) {
+			r.lasts, r.away, r.skew = 7*time.Second, cutOff(20, time.Second), zipf(20, 1)
+		}, 10, 0.9},
 		{"away for all, again and again", 3, 0.1, func(r *fleetRun) {
 			r.away = func(_ int, at time.Duration) bool { return at%(200*time.Millisecond) < 100*time.Millisecond }
 		}, 20, 0.9},
