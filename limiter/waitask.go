@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,7 +34,7 @@ func pace(q *rules.Quota) time.Duration {
 func (l *waitLine) expect(c *WaitClaim, now time.Time) time.Time {
 	turn, ahead := now, l.wanted+c.N-l.reserved
 	if len(l.held) > 0 {
-		turn = latest(turn, l.held[len(l.held)-1].due)
+		turn = base.Later(turn, l.held[len(l.held)-1].due)
 	} else if l.retry.After(turn) {
 		turn, ahead = l.retry, ahead-1
 	}
@@ -43,13 +44,6 @@ func (l *waitLine) expect(c *WaitClaim, now time.Time) time.Time {
 	}
 	steps := (max(0, ahead) + batch - 1) / batch
 	return turn.Add(time.Duration(min(float64(steps)*float64(step), float64(maxWait))))
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // peekTurn returns the time of the caller's turn as far as the backend knows, or estimate. It

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -198,7 +199,7 @@ func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 		case held:
 			event = turn
 			if l.isFar(w, turn, now) { // askForMore then looks for an earlier turn
-				event = latest(l.asked.Add(l.usualGap()), now)
+				event = base.Later(l.asked.Add(l.usualGap()), now)
 			}
 		case turn.After(now):
 			event = turn

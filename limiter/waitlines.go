@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -133,7 +134,7 @@ func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, rules.Decision) {
 	switch allReserved := l.reserved >= l.wanted; {
 	case !res.Allowed:
 		l.recordDenial(&res.Decision, now)
-		turn = latest(l.expect(c, now), l.retry)
+		turn = base.Later(l.expect(c, now), l.retry)
 	case allReserved:
 		behind = l.add(c, res, c.N, now)
 	default:
