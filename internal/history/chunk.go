@@ -52,9 +52,6 @@ func newChunk(start, step int64, columns int) *chunk {
 	return &chunk{start: start, step: step, known: make([]bool, columns)}
 }
 
-// end returns the end of the chunk's time.
-func (c *chunk) end() int64 { return c.start + c.step*int64(len(c.known)) }
-
 // rule returns the series of a rule, and adds it if needed.
 func (c *chunk) rule(id string, unit rules.Unit, span int64) *ruleSeries {
 	i, found := slices.BinarySearchFunc(c.rules, id, func(r ruleSeries, id string) int { return cmp.Compare(r.rule, id) })
