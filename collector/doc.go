@@ -26,5 +26,6 @@
 // The collector and its rules: collector.go reload.go. Counting: count.go bitset.go shard.go.
 // Paces: run.go urgent.go. A flush: flush.go heldback.go budget.go groups.go accounts.go, sent
 // through sink.go. Candidates: profile.go candidates.go steer.go. Keys that are hot here alone:
-// local.go panes.go. Room: compact.go pool.go. Origins of requests: origins.go. Sums and statistics: rulecounts.go stats.go.
+// local.go panes.go. Room: compact.go pool.go. Origins of requests: origins.go. Sums and
+// statistics: rulecounts.go stats.go.
 package collector

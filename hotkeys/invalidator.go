@@ -31,9 +31,9 @@ type AnswerCache interface {
 // missed one empties its cache. It does so if the last entry that it has read is no longer in the
 // stream, and if Redis has lost the hot set, and perhaps an entry before it was read. It also does so
 // after a failed read and after a new subscription, since Redis may have failed over and lost an
-// entry that it had acknowledged. While Redis cannot be reached, answers at
-// other instances last to their own end, and invalidations wait to be sent. An invalidation that a
-// former primary takes after its successor has taken over is lost.
+// entry that it had acknowledged. While Redis cannot be reached, answers at other instances last to
+// their own end, and invalidations wait to be sent. An invalidation that a former primary takes after
+// its successor has taken over is lost.
 //
 // A push only makes instances read the stream, so a client that may publish can forge nothing,
 // and one that may write the stream can only empty caches. An Invalidator is safe for concurrent

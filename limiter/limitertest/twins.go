@@ -14,11 +14,11 @@ import (
 )
 
 // testTogether checks that a request to several limits at once has the same effect as separate asks
-// and, if the backend supports that, takes from all or none. Each limit has a twin under another name, which is asked on its own.
-// If a limit denies the request, the twins of the others only peek. The call may have other asks,
-// and several of one limit. Permits are returned in any order, or quotas change: what a Return
-// restores after that depends on whether the backend has dropped a state that was that of a new key.
-// After each step a limit and its twin must have equal states.
+// and, if the backend supports that, takes from all or none. Each limit has a twin under another
+// name, which is asked on its own. If a limit denies the request, the twins of the others only peek.
+// The call may have other asks, and several of one limit. Permits are returned in any order, or
+// quotas change: what a Return restores after that depends on whether the backend has dropped a state
+// that was that of a new key. After each step a limit and its twin must have equal states.
 func testTogether(t *testing.T, c *Config) {
 	if _, ok := newWorld(t, c).backend.(limiter.Batcher); !ok {
 		t.Skip("the backend executes one ask at a time")

@@ -22,7 +22,7 @@ type Line struct {
 	Recheck time.Duration
 
 	mu        sync.Mutex
-	waiters   list.List // of *lineWaiter, in order of arrival
+	waiters   list.List // the *lineWaiters in the order in which they came
 	perClient bool      // whether waiters of other clients are not in a client's way
 	changes   uint64    // number of calls of Wake and of waiters that left
 }
@@ -36,8 +36,8 @@ type lineWaiter struct {
 const (
 	// maxBefore bounds the number of waiters that are passed to Take.
 	maxBefore = 1000
-	// lateness is how long a waiter whose time is over waits for those before it, whose permits
-	// are due at the same time.
+	// lateness is how long a waiter whose time is over waits for those before it. Their permits may
+	// be due at the same time.
 	lateness = 50 * time.Millisecond
 )
 
@@ -90,8 +90,8 @@ func (l *Line) pause(wait time.Duration) time.Duration {
 	return wait
 }
 
-// Wake makes the first waiters ask again, since permits were returned or the rate has changed.
-// perClient tells whether each client has its own permits.
+// Wake makes the first waiters ask again. It is called when permits were returned or the rate has
+// changed. perClient reports whether each client has its own permits.
 func (l *Line) Wake(perClient bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *Line) isFirst(place *list.Element) bool {
 	return true
 }
 
-// leave removes a waiter. The one behind it may have become the first.
+// leave removes a waiter. The next waiter may then be the first.
 func (l *Line) leave(place *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,7 +37,7 @@ func (p *Memory) do(ctx context.Context, f func(o *object, now time.Duration) er
 	return f(p.object, p.object.expire())
 }
 
-// doSet is do, if a rate is set.
+// doSet calls f like do, and fails if no rate is set.
 func (p *Memory) doSet(ctx context.Context, f func(o *object, now time.Duration)) error {
 	return p.do(ctx, func(o *object, now time.Duration) error {
 		if !o.isSet() {

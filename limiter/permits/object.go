@@ -30,7 +30,7 @@ type takes struct {
 }
 
 type take struct {
-	instant time.Duration // after the start of the object
+	instant time.Duration // time since the start of the object
 	n       int64
 }
 
@@ -136,8 +136,8 @@ func (t *takes) drop(now, per time.Duration) {
 	}
 }
 
-// turn returns when the last of some waiters gets the permits that it wants. Each takes the permits
-// that come back first, after the one before it.
+// turn returns when the last of some waiters gets its permits. The waiters take the permits that are
+// returned first, one waiter after the other.
 func (t *takes) turn(now time.Duration, r rules.Rate, wanted []int64) (turn time.Duration) {
 	turn = now
 	free, taken := r.N-t.used, slices.Clone(t.all)

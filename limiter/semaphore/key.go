@@ -63,9 +63,9 @@ const (
 	maxEstimate = time.Hour
 )
 
-// estimate returns how long it would take to serve ask, if the waiters ahead stay as many. That is the recent time for which a lease is held, for each time that all
-// permits have to be released. Before a lease has been released, the time that the permits have
-// been held so far is used instead.
+// estimate returns how long it would take to serve ask, if the waiters ahead stay as many. That is
+// the recent time for which a lease is held, for each time that all permits have to be released.
+// Before a lease has been released, the time that the permits have been held so far is used instead.
 func (k *keyState) estimate(ask *Request, now time.Duration) time.Duration {
 	mean := k.mean
 	if mean == 0 {
