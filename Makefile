@@ -123,7 +123,7 @@ soak: ## a steady load on real processes: memory, goroutines, descriptors and co
 	go run ./checks/chaos/cmd/chaos -soak $(SOAK)
 
 metrics: ## write the tables of METRICS.md from the code
-	go generate -run TestMetricsPageIsUpToDate ./internal/daemon .
+	go generate -run TestMetricsPageIsUpToDate ./cmd/internal/daemon .
 
 manifests: ## write deploy/kubernetes and the sidecar of deploy/gateways from the chart, and the chart's copy of the alerts
 	go generate -tags real -run TestPlainManifestsAreTheChart ./deploy

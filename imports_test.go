@@ -45,16 +45,16 @@ var arrows = map[string][]string{
 	"internal/snapshot":          {"rules", "internal/wire"},
 	"internal/baseline":          {"internal/base", "rules"},
 
-	"internal/aggregatortest":   {"internal/base", "rules", "internal/wire"},
-	"internal/statsdsource":     {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire"},
-	"internal/kafkaclient":      {"internal/base", "kafka"},
-	"internal/kafkasource":      {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
-	"internal/graphitesource":   {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire"},
-	"limiter/redislimiter":      {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
-	"limiter/internal/breaker":  {"internal/base"},
-	"limiter/internal/calendar": {"rules"},
-	"internal/holding":          {"limiter", "rules"},
-	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
+	"internal/aggregatortest":     {"internal/base", "rules", "internal/wire"},
+	"internal/statsdsource":       {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire"},
+	"internal/kafkaclient":        {"internal/base", "kafka"},
+	"internal/kafkasource":        {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
+	"cmd/internal/graphitesource": {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire"},
+	"limiter/redislimiter":        {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
+	"limiter/internal/breaker":    {"internal/base"},
+	"limiter/internal/calendar":   {"rules"},
+	"internal/holding":            {"limiter", "rules"},
+	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
 
 	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
@@ -64,26 +64,26 @@ var arrows = map[string][]string{
 	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/onhot", "internal/published", "internal/rulesfile", "internal/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
-	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
-	"internal/gateway/rls":         {"internal/connlimit", "internal/gateway", "middleware", "middleware/rpc", "rules"},
-	"internal/gateway/auth":        {"internal/gateway", "middleware", "rules"},
-	"internal/gateway/check":       {"internal/base", "internal/gateway", "middleware", "rules"},
-	"internal/gateway/spoe":        {"internal/connlimit", "internal/gateway", "internal/loglimit", "middleware", "rules"},
-	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
+	"cmd/internal/gateway":             {"hotparam", "internal/base", "cmd/internal/connlimit", "cmd/internal/httpserve", "internal/loglimit", "middleware", "rules"},
+	"cmd/internal/gateway/rls":         {"cmd/internal/connlimit", "cmd/internal/gateway", "middleware", "middleware/rpc", "rules"},
+	"cmd/internal/gateway/auth":        {"cmd/internal/gateway", "middleware", "rules"},
+	"cmd/internal/gateway/check":       {"internal/base", "cmd/internal/gateway", "middleware", "rules"},
+	"cmd/internal/gateway/spoe":        {"cmd/internal/connlimit", "cmd/internal/gateway", "internal/loglimit", "middleware", "rules"},
+	"cmd/internal/gateway/gatewaytest": {"hotparam", "cmd/internal/gateway", "internal/testenv", "middleware"},
 
-	"internal/doctor":  {"hotkeys", "internal/history", "internal/hotwords", "internal/published", "rules"},
-	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "internal/termtext", "internal/wire", "middleware", "rules"},
-	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/graphitesource", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/rulesfile", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
+	"cmd/internal/doctor":  {"hotkeys", "cmd/internal/history", "internal/hotwords", "internal/published", "rules"},
+	"cmd/internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "cmd/internal/termtext", "internal/wire", "middleware", "rules"},
+	"cmd/internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "cmd/internal/explain", "internal/figure", "cmd/internal/graphitesource", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkasource", "cmd/internal/live", "internal/loglimit", "cmd/internal/page", "internal/rulesfile", "cmd/internal/sdnotify", "internal/statsdsource", "cmd/internal/status", "cmd/internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":           nil, // the yardstick: shares no code with the measured code
 	"deploy":                 nil, // tests alone
 	"internal/kafkafake":     nil,
-	"internal/httpserve":     {"internal/base", "internal/connlimit", "internal/loglimit"},
-	"internal/status":        {"internal/figure", "internal/httpserve"},
+	"cmd/internal/httpserve": {"internal/base", "cmd/internal/connlimit", "internal/loglimit"},
+	"cmd/internal/status":    {"internal/figure", "cmd/internal/httpserve"},
 	"internal/figure":        nil,
 	"internal/filewatch":     nil,
 	"internal/rulesfile":     {"config", "internal/figure", "internal/filewatch", "internal/loglimit", "rules"},
-	"internal/sdnotify":      nil,
+	"cmd/internal/sdnotify":  nil,
 	"internal/answer":        nil,
 	"internal/loglimit":      nil,
 	"internal/sharing":       {"internal/onhot", "middleware", "rules"},
@@ -92,27 +92,27 @@ var arrows = map[string][]string{
 	"internal/hotwords":      {"internal/admitted", "limiter/fleet", "rules"},
 	"internal/redisconfig":   {"rules"},
 	"internal/published":     {"rules"},
-	"internal/termtext":      nil,
-	"internal/top":           {"hotkeys", "internal/base", "internal/hotwords", "internal/live", "internal/termtext", "rules"},
-	"internal/webhook":       {"hotkeys", "internal/base", "internal/live", "internal/loglimit", "internal/redisconfig"},
-	"internal/live":          {"hotkeys", "hotset", "internal/admitted", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
+	"cmd/internal/termtext":  nil,
+	"cmd/internal/top":       {"hotkeys", "internal/base", "internal/hotwords", "cmd/internal/live", "cmd/internal/termtext", "rules"},
+	"cmd/internal/webhook":   {"hotkeys", "internal/base", "cmd/internal/live", "internal/loglimit", "internal/redisconfig"},
+	"cmd/internal/live":      {"hotkeys", "hotset", "internal/admitted", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
 	"internal/protofield":    nil, // for adapters, which are modules of their own
 	"internal/windowgen":     nil,
 	"internal/wire/wiretest": nil,
 	"internal/hotkeytest":    {"rules"},
-	"internal/history":       {"aggregator", "internal/base", "rules"},
-	"internal/listed":        {"internal/admitted", "internal/hotwords", "internal/termtext", "rules"},
-	"internal/page":          {"hotkeys", "internal/base", "internal/figure", "internal/hotwords", "internal/listed", "internal/live", "internal/loglimit", "limiter", "rules"},
+	"cmd/internal/history":   {"aggregator", "internal/base", "rules"},
+	"cmd/internal/listed":    {"internal/admitted", "internal/hotwords", "cmd/internal/termtext", "rules"},
+	"cmd/internal/page":      {"hotkeys", "internal/base", "internal/figure", "internal/hotwords", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "limiter", "rules"},
 	"internal/metricpage":    {"internal/figure"}, // for tests
 
-	"internal/accesslog":   {"internal/base"},
-	"internal/demo/data":   nil,
-	"internal/testenv":     nil,
-	"internal/replay":      everythingButCommands,
-	"internal/demo":        everythingButCommands,
-	"internal/demo/screen": {"internal/base", "internal/demo", "internal/hotwords", "internal/termtext"},
-	"internal/suggest":     everythingButCommands,
-	"internal/follow":      everythingButCommands,
+	"internal/accesslog":       {"internal/base"},
+	"cmd/internal/demo/data":   nil,
+	"internal/testenv":         nil,
+	"cmd/internal/replay":      everythingButCommands,
+	"cmd/internal/demo":        everythingButCommands,
+	"cmd/internal/demo/screen": {"internal/base", "cmd/internal/demo", "internal/hotwords", "cmd/internal/termtext"},
+	"cmd/internal/suggest":     everythingButCommands,
+	"cmd/internal/follow":      everythingButCommands,
 
 	"internal/bench": {"aggregator", "limiter", "limiter/fleet", "limiter/redislimiter", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/hotwords", "internal/kafkafake", "kafka", "middleware", "rules", "internal/wire"},
 
@@ -125,21 +125,21 @@ var arrows = map[string][]string{
 	"cmd/hotparam": everythingButCommands,
 
 	// Examples use only the public packages.
-	"examples/api":             everythingPublic,
-	"examples/scenarios":       everythingPublic,
-	"examples/stamina":         everythingPublic,
-	"examples/outgoing":        everythingPublic,
-	"examples/workers":         everythingPublic,
-	"examples/ownbackend":      everythingPublic,
-	"examples/ownalgorithm":    everythingPublic,
-	"internal/connlimit":       {"internal/base", "internal/loglimit"},
-	"internal/gateway/service": {"hotparam", "config", "internal/base", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/figure", "internal/sdnotify", "internal/status"},
-	"internal/base":            nil,
+	"examples/api":                 everythingPublic,
+	"examples/scenarios":           everythingPublic,
+	"examples/stamina":             everythingPublic,
+	"examples/outgoing":            everythingPublic,
+	"examples/workers":             everythingPublic,
+	"examples/ownbackend":          everythingPublic,
+	"examples/ownalgorithm":        everythingPublic,
+	"cmd/internal/connlimit":       {"internal/base", "internal/loglimit"},
+	"cmd/internal/gateway/service": {"hotparam", "config", "internal/base", "cmd/internal/gateway", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "internal/loglimit", "internal/figure", "cmd/internal/sdnotify", "cmd/internal/status"},
+	"internal/base":                nil,
 }
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/history", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/onhot", "internal/page", "internal/redisconfig", "internal/replay", "internal/rulesfile", "internal/sdnotify", "internal/sharing", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "cmd/internal/graphitesource", "internal/accesslog", "internal/bench", "cmd/internal/daemon", "cmd/internal/demo", "cmd/internal/demo/data", "cmd/internal/demo/screen", "cmd/internal/doctor", "cmd/internal/explain", "internal/figure", "internal/filewatch", "cmd/internal/follow", "cmd/internal/gateway", "cmd/internal/gateway/service", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkafake", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "internal/onhot", "cmd/internal/page", "internal/redisconfig", "cmd/internal/replay", "internal/rulesfile", "cmd/internal/sdnotify", "internal/sharing", "cmd/internal/status", "cmd/internal/suggest", "cmd/internal/termtext", "cmd/internal/top", "cmd/internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and
@@ -151,15 +151,15 @@ var standardOnly = []string{"internal/base", "internal/holding", "rules", "inter
 // listed packages are excepted, since they are made for tests, or are a program that runs without
 // a real server. No public package imports the paths, directly or indirectly.
 var testOnly = map[string][]string{
-	"testing":                             {"internal/testenv", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
+	"testing":                             {"internal/testenv", "cmd/internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                  {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                  {"internal/testenv"},
 	"github.com/docker":                   nil,
-	"github.com/alicebob/miniredis":       {"internal/demo"},
-	"charm.land/bubbletea":                {"internal/demo/screen", "internal/top"},
-	"charm.land/lipgloss":                 {"internal/demo/screen", "internal/termtext", "internal/top"},
+	"github.com/alicebob/miniredis":       {"cmd/internal/demo"},
+	"charm.land/bubbletea":                {"cmd/internal/demo/screen", "cmd/internal/top"},
+	"charm.land/lipgloss":                 {"cmd/internal/demo/screen", "cmd/internal/termtext", "cmd/internal/top"},
 	"github.com/twmb/franz-go/pkg/kfake":  {"internal/kafkafake"},
-	module + "/internal/testenv":          {"internal/gateway/gatewaytest"},
+	module + "/internal/testenv":          {"cmd/internal/gateway/gatewaytest"},
 	module + "/limiter/limitertest":       nil,
 	module + "/middleware/middlewaretest": nil,
 	module + "/internal/wire/wiretest":    nil,
@@ -310,7 +310,7 @@ func (g packageGraph) reach(t *testing.T, name string) map[string]string {
 // method of every type, which make up a third of its size.
 func TestLeanBuild(t *testing.T) {
 	for _, p := range list(t, "-deps", "-tags=lean,grpcnotrace", "./cmd/hotparam") {
-		for _, path := range []string{"github.com/alicebob/miniredis", "github.com/yuin/gopher-lua", "github.com/twmb/franz-go/pkg/kfake", module + "/internal/demo", "html/template"} {
+		for _, path := range []string{"github.com/alicebob/miniredis", "github.com/yuin/gopher-lua", "github.com/twmb/franz-go/pkg/kfake", module + "/cmd/internal/demo", "html/template"} {
 			if isBelow(p.ImportPath, path) {
 				t.Errorf("it links %s", p.ImportPath)
 			}

@@ -12,7 +12,7 @@ trap 'kill $(cat "$dir"/*.pid 2>/dev/null) 2>/dev/null || true; $tmux kill-serve
 version=$(git describe --tags --abbrev=0 2>/dev/null || echo v0.1.0)
 go build -ldflags "-X main.version=$version" -o "$dir/hotparam" ./cmd/hotparam
 go build -o "$dir/termshot" ./checks/termshot
-go test -tags real -c -o "$dir/page.test" ./internal/page # drives a browser
+go test -tags real -c -o "$dir/page.test" ./cmd/internal/page # drives a browser
 mkdir -p docs/images
 
 # shot NAME WORDS… writes the terminal as a picture, if all words are on it.

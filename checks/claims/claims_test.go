@@ -181,7 +181,7 @@ func TestDemoLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	holdsTrace(t, "../../internal/demo/data/edgar-2017-06-30.access.log.zst", "cik", NewRule(10, time.Second, time.Second))
+	holdsTrace(t, "../../cmd/internal/demo/data/edgar-2017-06-30.access.log.zst", "cik", NewRule(10, time.Second, time.Second))
 }
 
 func holdsTrace(t *testing.T, path, keyBy string, rules ...HotRule) {

@@ -3,8 +3,6 @@ package e2e
 import (
 	"testing"
 	"time"
-
-	"github.com/hotparam/hotparam/internal/listed"
 )
 
 // What all instances admit is listed and measured beside the limit. If they do not hold to it,
@@ -49,7 +47,7 @@ func TestAdmittedByAllInstances(t *testing.T) {
 			})
 			time.Sleep(12 * time.Second) // the burst has left the window
 			rate, ratio = d.metric("hotparam_admitted_per_second"+of), d.metric("hotparam_limit_bound_ratio"+of)
-			var keys []listed.Hot
+			var keys []listedKey
 			f.operate(&keys, "list")
 			if len(keys) != 1 || keys[0].Admitted == nil || keys[0].Scope != "fleet" {
 				t.Fatalf("%+v", keys)

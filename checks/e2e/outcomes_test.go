@@ -7,9 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
+
+// listedKey is what tests read of a key that "hotparam list --json" prints.
+type listedKey struct {
+	Scope    string
+	Outcomes *outcomes
+	Admitted *struct {
+		PerSecond float64 `json:"per_second"`
+		AtLeast   bool    `json:"at_least"`
+		Allowed   float64 `json:"allowed_per_second"`
+		Limits    int
+	}
+}
+
+type outcomes struct{ Passed, Refused, Waited, Served int64 }
 
 // What became of a hot key's requests is added up over all instances, and is what the instances have
 // counted: after one had no Redis for a while and its counts were lost, after one has ended and
@@ -30,21 +43,21 @@ func TestOutcomesOfAllInstances(t *testing.T) {
 	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:150|c", 1)
 	f.awaitHot(patience, apis, phone)
 
-	var before, highest listed.Counts[int64] // of instances that have ended; the most that was listed
-	list := func() listed.Counts[int64] {
-		var keys []listed.Hot
+	var before, highest outcomes // of instances that have ended; the most that was listed
+	list := func() outcomes {
+		var keys []listedKey
 		f.operate(&keys, "list")
 		if len(keys) != 1 || keys[0].Outcomes == nil {
-			return listed.Counts[int64]{}
+			return outcomes{}
 		}
-		got := keys[0].Outcomes.Counts
+		got := *keys[0].Outcomes
 		if got.Passed < highest.Passed || got.Refused < highest.Refused {
 			t.Errorf("the sum went back from %+v to %+v", highest, got)
 		}
 		highest = got
 		return got
 	}
-	counted := func(a *api) (n listed.Counts[int64]) {
+	counted := func(a *api) (n outcomes) {
 		for _, h := range a.state().Hot {
 			if h.Key.String() == phone {
 				n.Passed, n.Refused = h.Passed, h.Refused
@@ -59,7 +72,7 @@ func TestOutcomesOfAllInstances(t *testing.T) {
 			n := counted(a)
 			want.Passed, want.Refused = want.Passed+n.Passed, want.Refused+n.Refused
 		}
-		var got listed.Counts[int64]
+		var got outcomes
 		took := within(t, patience, when+": the sum", func() bool { got = list(); return got == want })
 		t.Logf("%s: %+v after %v", when, got, took)
 		if got.Refused == 0 || got.Passed == 0 {

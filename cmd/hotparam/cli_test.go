@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/cmd/internal/status"
 )
 
 // result is the outcome of a run of the command.

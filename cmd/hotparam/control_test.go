@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )

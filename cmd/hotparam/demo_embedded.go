@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hotparam/hotparam/internal/demo/screen"
+	"github.com/hotparam/hotparam/cmd/internal/demo/screen"
 )
 
 // A lean build lacks this file, and leaves runDemo nil.

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/cmd/internal/demo"
 )
 
 func TestDemoUsage(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/cmd/internal/doctor"
+	"github.com/hotparam/hotparam/cmd/internal/history"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/doctor"
-	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	_ "github.com/hotparam/hotparam/transport/kafka" // for files with source: kafka
 )

@@ -53,11 +53,11 @@ var notHere = map[string]struct {
 	"docs/PRODUCERS.md js":             {3, "checks/interop"},
 	"docs/PRODUCERS.md python":         {9, "checks/interop"},
 	"docs/PRODUCERS.md sh":             {3, "checks/interop"},
-	"docs/WATCHING.md python":          {1, "internal/webhook"},
-	"docs/WATCHING.md json":            {1, "internal/history"},
-	"docs/gateways/caddy.md caddyfile": {1, "internal/gateway/auth"},
-	"docs/gateways/haproxy.md haproxy": {1, "internal/gateway/spoe"},
-	"docs/gateways/nginx.md nginx":     {1, "internal/gateway/auth"},
+	"docs/WATCHING.md python":          {1, "cmd/internal/webhook"},
+	"docs/WATCHING.md json":            {1, "cmd/internal/history"},
+	"docs/gateways/caddy.md caddyfile": {1, "cmd/internal/gateway/auth"},
+	"docs/gateways/haproxy.md haproxy": {1, "cmd/internal/gateway/spoe"},
+	"docs/gateways/nginx.md nginx":     {1, "cmd/internal/gateway/auth"},
 }
 
 // pictures are the numbers of blocks without a language, by document.
@@ -69,8 +69,8 @@ var pictures = map[string]int{
 	"docs/REDIS.md":          7, // rights, which the tests of hotkeys, redislimiter and history give to users of a Redis
 	"docs/REPLAY.md":         1, // what replay --suggest prints
 	"docs/RUNNING.md":        1, // what rules suggest prints
-	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of internal/gateway/rls give to Envoy
-	// Tests of internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
+	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of cmd/internal/gateway/rls give to Envoy
+	// Tests of cmd/internal/gateway/auth pass these to gateways, whose YAML is not hotparam's.
 	"docs/gateways/envoy-extauthz.md": 1,
 	"docs/gateways/traefik.md":        2,
 	"docs/WATCHING.md":                4, // a stream of events as it is sent, what commands print, and what a dialog says

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/cmd/internal/daemon"
+	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/daemon"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )

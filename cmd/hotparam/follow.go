@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	logfollow "github.com/hotparam/hotparam/cmd/internal/follow"
+	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	logfollow "github.com/hotparam/hotparam/internal/follow"
-	"github.com/hotparam/hotparam/internal/status"
 )
 
 type followFlags struct {

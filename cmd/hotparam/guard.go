@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/cmd/internal/gateway/service"
+	"github.com/hotparam/hotparam/cmd/internal/page"
+	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/internal/page"
-	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 	_ "github.com/hotparam/hotparam/transport/kafka"
 )

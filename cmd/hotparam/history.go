@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/cmd/internal/history"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/internal/history"
 	"github.com/hotparam/hotparam/internal/hotwords"
 )
 

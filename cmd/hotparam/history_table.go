@@ -11,9 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/history"
+	"github.com/hotparam/hotparam/cmd/internal/history"
+	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/admitted"
-	"github.com/hotparam/hotparam/internal/listed"
 )
 
 // listFlags holds the flags of `hotparam list`.

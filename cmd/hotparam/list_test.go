@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"

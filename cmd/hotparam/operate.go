@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/cmd/internal/gateway/service"
+	"github.com/hotparam/hotparam/cmd/internal/page"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/gateway/service"
-	"github.com/hotparam/hotparam/internal/page"
 )
 
 // operateFlags are the flags of `hotparam operate`.

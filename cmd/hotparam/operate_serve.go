@@ -11,15 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotparam/hotparam/cmd/internal/history"
+	"github.com/hotparam/hotparam/cmd/internal/live"
+	"github.com/hotparam/hotparam/cmd/internal/page"
+	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/filewatch"
-	"github.com/hotparam/hotparam/internal/history"
-	"github.com/hotparam/hotparam/internal/live"
-	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/rulesfile"
-	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/rules"
 )
 

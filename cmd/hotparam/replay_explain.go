@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/cmd/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/cmd/internal/replay"
 )
 
 func TestReplayExplain(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/cmd/internal/replay"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hotparam/hotparam/cmd/internal/suggest"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/suggest"
 )
 
 // suggestion is the last line of `replay --suggest --json`.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/demo/data"
-	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/cmd/internal/demo/data"
+	"github.com/hotparam/hotparam/cmd/internal/replay"
 )
 
 // The proposal starts with a warning if its limit would refuse many requests.

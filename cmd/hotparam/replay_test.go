@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/cmd/internal/replay"
 )
 
 // accessLog returns a log with one search for phone each 100 ms, and one for tree each second.

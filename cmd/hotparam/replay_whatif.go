@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/cmd/internal/replay"
 	"github.com/hotparam/hotparam/rules"
 )
 

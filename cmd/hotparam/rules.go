@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/cmd/internal/daemon"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/daemon"
 	"github.com/hotparam/hotparam/internal/hotwords"
 )
 

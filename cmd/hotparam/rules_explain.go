@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/cmd/internal/explain"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/internal/explain"
 )
 
 // explaining holds the flags of `hotparam rules explain`.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/cmd/internal/explain"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )

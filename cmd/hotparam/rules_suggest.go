@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/suggest"
+	"github.com/hotparam/hotparam/cmd/internal/suggest"
 )
 
 // capacitySuggestion is the output of `rules suggest --json`.

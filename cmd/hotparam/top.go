@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/top"
+	"github.com/hotparam/hotparam/cmd/internal/top"
 )
 
 func newTop(s streams) *cobra.Command {

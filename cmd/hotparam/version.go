@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/cmd/internal/status"
 )
 
 // version is set by the linker for releases.

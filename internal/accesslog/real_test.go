@@ -1,20 +1,17 @@
 package accesslog
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/hotparam/hotparam/internal/demo/data"
 )
 
 // The log that the demo ships is in order, so it needs no sorting.
 func TestDemoLog(t *testing.T) {
-	got, stats, err := drain(t, []string{"-"}, Options{Stdin: bytes.NewReader(data.EDGAR)})
+	got, stats, err := drain(t, []string{"../../cmd/internal/demo/data/edgar-2017-06-30.access.log.zst"}, Options{})
 	if err != nil || stats.Good != 9925 || stats.Bad != 0 {
 		t.Fatalf("%v, %+v", err, stats)
 	}

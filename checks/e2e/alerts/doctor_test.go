@@ -8,13 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/doctor"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
+// finding is what "hotparam doctor --json" prints of one.
+type finding struct{ Check, Status, What, Mend string }
+
 // askDoctor runs hotparam doctor with the operator's file of the stack. It returns the problems
 // in the order in which doctor reports them.
-func (s *alertStack) askDoctor() (problems []doctor.Finding) {
+func (s *alertStack) askDoctor() (problems []finding) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
@@ -25,12 +27,12 @@ func (s *alertStack) askDoctor() (problems []doctor.Finding) {
 	} else if err != nil {
 		s.t.Fatalf("%s: doctor: %v", s.name, err)
 	}
-	var found []doctor.Finding
+	var found []finding
 	if err := json.Unmarshal(output, &found); err != nil {
 		s.t.Fatalf("%s: doctor: exit code %d, %v in %s", s.name, code, err, output)
 	}
 	for _, f := range found {
-		if f.Status == doctor.Problem {
+		if f.Status == "problem" {
 			problems = append(problems, f)
 			if f.Mend == "" {
 				s.t.Errorf("%s: doctor does not say how to mend: %s", s.name, f.What)
@@ -44,7 +46,7 @@ func (s *alertStack) askDoctor() (problems []doctor.Finding) {
 }
 
 // checksOf returns the checks that found problems, each once.
-func checksOf(problems []doctor.Finding) []string {
+func checksOf(problems []finding) []string {
 	var checks []string
 	for _, f := range problems {
 		checks = append(checks, f.Check)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
-	"github.com/hotparam/hotparam/internal/doctor"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -130,9 +129,9 @@ func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
 	}
 	problems := f.stack.askDoctor()
 	if shown && slices.Contains(f.may, "HotparamPacketsLost") && !slices.Contains(checks, "losses") {
-		problems = slices.DeleteFunc(problems, func(p doctor.Finding) bool { return p.Check == "losses" })
+		problems = slices.DeleteFunc(problems, func(p finding) bool { return p.Check == "losses" })
 	}
-	said := func(p doctor.Finding) bool { return strings.Contains(p.What, f.says) }
+	said := func(p finding) bool { return strings.Contains(p.What, f.says) }
 	switch {
 	case !shown && len(problems) > 0:
 		missing = append(missing, fmt.Sprintf("doctor has problems: %+v", problems))
