@@ -2,11 +2,15 @@ package hotparam
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/onhot"
-	"github.com/hotparam/hotparam/internal/sharing"
+	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -20,10 +24,12 @@ type answers struct {
 // OnHotStats are the statistics of a rule with on_hot.
 type OnHotStats = sharing.Stats
 
-// newAnswers returns the answers of h, which has its client.
-func (h *Hotparam) newAnswers(namespace string) (a *answers, err error) {
-	a = &answers{Answers: sharing.New(h.log)}
-	a.invalidator, err = hotkeys.NewInvalidator(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: h.log}, a)
+// closeTimeout bounds the end of the answers, and a Close whose context has no deadline.
+const closeTimeout = 5 * time.Second
+
+func newAnswers(client redis.UniversalClient, namespace string, log *slog.Logger) (a *answers, err error) {
+	a = &answers{Answers: sharing.New(log)}
+	a.invalidator, err = hotkeys.NewInvalidator(client, hotkeys.WatcherConfig{Namespace: namespace, Logger: log}, a)
 	if err == nil {
 		a.OnInvalidate(a.invalidator.Target)
 	}
@@ -39,24 +45,15 @@ func (a *answers) run(ctx context.Context) (err error) {
 	return a.Close(ctx)
 }
 
-// followInvalidations begins to send and to follow invalidations, once a rule has on_hot. The caller
-// holds mu.
-func (h *Hotparam) followInvalidations(ruleset *rules.Rules) {
+// follow begins to send and to follow invalidations, once a rule has on_hot. The caller holds
+// Hotparam.mu.
+func (a *answers) follow(run func(func(context.Context) error), ruleset *rules.Rules) {
 	has := func(r rules.Rule) bool { return r.OnHot != nil }
-	if !h.closed && !h.answers.follows && slices.ContainsFunc(ruleset.Rules, has) {
-		h.answers.follows = true
-		h.run(h.answers.invalidator.Run)
+	if !a.follows && slices.ContainsFunc(ruleset.Rules, has) {
+		a.follows = true
+		run(a.invalidator.Run)
 	}
 }
 
-// InvalidateTarget drops the answers to a target at all instances, within a second. host is as in
-// [http.Request].Host, path is escaped, and query is raw. A request that is neither GET, HEAD nor
-// OPTIONS and does not fail does the same.
-func (h *Hotparam) InvalidateTarget(host, path, query string) {
-	h.answers.Invalidate(host, path, query)
-}
-
-// InvalidateKey drops the answers to all requests of a hot key at all instances, within a second.
-func (h *Hotparam) InvalidateKey(key rules.Key) {
-	h.answers.invalidator.Tag(onhot.TagID(key.String()))
-}
+// invalidateKey drops the answers to all requests of a hot key.
+func (a *answers) invalidateKey(key rules.Key) { a.invalidator.Tag(onhot.TagID(key.String())) }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/sharing"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -18,13 +18,14 @@
 // Files, in the order of the data:
 //
 //	options.go    settings that the file does not have
-//	hotparam.go   Open makes the parts, Close ends them
 //	transport.go  counts leave the process, by the source that the file names
 //	fleet.go      the parts for limits that hold for all instances together
 //	answers.go    the answers to requests of hot keys, by rule
-//	heartbeat.go  what the instance reports about itself
-//	reload.go     a changed file is put in force
 //	mismatch.go   differences between Redis and the file
+//	hotparam.go   what a program calls, up to Close
+//	reload.go     a changed file is put in force
+//	heartbeat.go  what the instance reports about itself
 //	stats.go      the counters of the parts
 //	metrics.go    the same for Prometheus
+//	open.go       Open makes and starts the parts
 package hotparam

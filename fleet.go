@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
@@ -14,6 +16,7 @@ import (
 // Redis decides; with scope: share the number of live instances does. Rules with neither
 // need no fleet and write nothing to Redis.
 type fleetParts struct {
+	guard     *middleware.Guard // set when it is made, which needs the options
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
@@ -29,25 +32,25 @@ type fleetParts struct {
 // Hotparam.mu.
 func (f *fleetParts) isJoined() bool { return f.leave != nil }
 
-// followFleet joins the fleet or leaves it, as the rules need. After leaving, permits of other
-// versions of the rules are renewed until they are released. The caller holds mu.
-func (h *Hotparam) followFleet(rules *rules.Rules) {
-	f := h.fleet
+// follow joins the fleet or leaves it, as the rules need. After leaving, permits of other versions
+// of the rules are renewed until they are released. Its tasks run until ctx ends. The caller holds
+// Hotparam.mu.
+func (f *fleetParts) follow(ctx context.Context, run func(func(context.Context) error), rules *rules.Rules) {
 	switch needs := rules.ShareLimits(); {
-	case h.closed || needs == f.isJoined():
+	case needs == f.isJoined():
 	case !needs:
 		f.leave()
 		f.leave = nil
 	default:
-		_ = h.guard.HandOver() // until members say what this instance holds
+		_ = f.guard.HandOver() // until members say what this instance holds
 		if !f.renews {
 			f.renews = true
-			h.run(f.semaphore.Run)
+			run(f.semaphore.Run)
 		}
 		before, left := f.left, make(chan struct{})
-		ctx, leave := context.WithCancel(h.work)
+		ctx, leave := context.WithCancel(ctx)
 		f.leave, f.left = leave, left
-		h.run(func(context.Context) error {
+		run(func(context.Context) error {
 			defer close(left)
 			defer leave()
 			if before != nil {
@@ -59,36 +62,36 @@ func (h *Hotparam) followFleet(rules *rules.Rules) {
 }
 
 // assume makes the guard divide its limits by instances until the members are known. The
-// caller holds mu.
-func (h *Hotparam) assume(instances int) {
-	h.fleet.assumed.Store(int64(instances))
-	if h.fleet.members.Count() == 0 {
-		h.guard.SetInstances(instances)
+// caller holds Hotparam.mu.
+func (f *fleetParts) assume(instances int) {
+	f.assumed.Store(int64(instances))
+	if f.members.Count() == 0 {
+		f.guard.SetInstances(instances)
 	}
 }
 
-// shares hands over the shared limits of h's guard, which is made after its fleet.
-type shares struct{ h *Hotparam }
+// shares hands over the shared limits of the guard, which is made after its fleet.
+type shares struct{ f *fleetParts }
 
-func (s shares) HandOver() []byte { return s.h.guard.HandOver() }
+func (s shares) HandOver() []byte { return s.f.guard.HandOver() }
 func (s shares) Inherit(handover []byte, age time.Duration) error {
-	return s.h.guard.Inherit(handover, age)
+	return s.f.guard.Inherit(handover, age)
 }
-func (s shares) Endow(idle time.Duration) { s.h.guard.Endow(idle) }
+func (s shares) Endow(idle time.Duration) { s.f.guard.Endow(idle) }
 
-// newFleet returns the fleet of h, whose guard gets each new number of instances.
-func (h *Hotparam) newFleet(namespace string, o *options) (f *fleetParts, err error) {
+// newFleet returns a fleet, whose guard gets each new number of instances.
+func newFleet(client redis.UniversalClient, namespace string, o *options) (f *fleetParts, err error) {
 	f = new(fleetParts)
-	if f.store, err = redislimiter.New(h.client, redislimiter.Config{Namespace: namespace}); err != nil {
+	if f.store, err = redislimiter.New(client, redislimiter.Config{Namespace: namespace}); err != nil {
 		return nil, err
 	}
-	f.semaphore, err = redislimiter.NewSemaphore(h.client, redislimiter.SemaphoreConfig{Namespace: namespace, Name: o.name, Logger: o.log})
+	f.semaphore, err = redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: namespace, Name: o.name, Logger: o.log})
 	if err != nil {
 		return nil, err
 	}
-	f.members, err = redislimiter.NewMembers(h.client, redislimiter.MembersConfig{
-		Namespace: namespace, Name: o.name, Logger: o.log, Shares: shares{h},
-		OnChange: func(n int) { h.guard.SetInstances(n) },
+	f.members, err = redislimiter.NewMembers(client, redislimiter.MembersConfig{
+		Namespace: namespace, Name: o.name, Logger: o.log, Shares: shares{f},
+		OnChange: func(n int) { f.guard.SetInstances(n) },
 		Assumed:  func() int { return int(max(1, f.assumed.Load())) },
 	})
 	return f, err

@@ -53,15 +53,15 @@ var arrows = map[string][]string{
 	"limiter/redislimiter":        {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":    {"internal/base"},
 	"limiter/internal/calendar":   {"rules"},
-	"internal/holding":            {"limiter", "rules"},
-	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
+	"middleware/internal/holding": {"limiter", "rules"},
+	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "middleware/internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
 
 	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
-	"middleware/middlewaretest": {"collector", "config", "internal/sharing", "middleware", "rules"},
+	"middleware/middlewaretest": {"collector", "config", "middleware/sharing", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/onhot", "internal/published", "internal/rulesfile", "internal/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/onhot", "internal/published", "config/rulesfile", "middleware/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"cmd/internal/gateway":             {"hotparam", "internal/base", "cmd/internal/connlimit", "cmd/internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 
 	"cmd/internal/doctor":  {"hotkeys", "cmd/internal/history", "internal/hotwords", "internal/published", "rules"},
 	"cmd/internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "cmd/internal/termtext", "internal/wire", "middleware", "rules"},
-	"cmd/internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "cmd/internal/explain", "internal/figure", "cmd/internal/graphitesource", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkasource", "cmd/internal/live", "internal/loglimit", "cmd/internal/page", "internal/rulesfile", "cmd/internal/sdnotify", "internal/statsdsource", "cmd/internal/status", "cmd/internal/webhook", "internal/wire", "rules"},
+	"cmd/internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "cmd/internal/explain", "internal/figure", "cmd/internal/graphitesource", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkasource", "cmd/internal/live", "internal/loglimit", "cmd/internal/page", "config/rulesfile", "cmd/internal/sdnotify", "internal/statsdsource", "cmd/internal/status", "cmd/internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":           nil, // the yardstick: shares no code with the measured code
 	"deploy":                 nil, // tests alone
@@ -82,11 +82,11 @@ var arrows = map[string][]string{
 	"cmd/internal/status":    {"internal/figure", "cmd/internal/httpserve"},
 	"internal/figure":        nil,
 	"internal/filewatch":     nil,
-	"internal/rulesfile":     {"config", "internal/figure", "internal/filewatch", "internal/loglimit", "rules"},
+	"config/rulesfile":       {"config", "internal/figure", "internal/filewatch", "internal/loglimit", "rules"},
 	"cmd/internal/sdnotify":  nil,
 	"internal/answer":        nil,
 	"internal/loglimit":      nil,
-	"internal/sharing":       {"internal/onhot", "middleware", "rules"},
+	"middleware/sharing":     {"internal/onhot", "middleware", "rules"},
 	"internal/onhot":         {"internal/base", "internal/loglimit", "rules"},
 	"internal/admitted":      {"limiter", "rules"},
 	"internal/hotwords":      {"internal/admitted", "limiter/fleet", "rules"},
@@ -139,13 +139,13 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "cmd/internal/graphitesource", "internal/accesslog", "internal/bench", "cmd/internal/daemon", "cmd/internal/demo", "cmd/internal/demo/data", "cmd/internal/demo/screen", "cmd/internal/doctor", "cmd/internal/explain", "internal/figure", "internal/filewatch", "cmd/internal/follow", "cmd/internal/gateway", "cmd/internal/gateway/service", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkafake", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "internal/onhot", "cmd/internal/page", "internal/redisconfig", "cmd/internal/replay", "internal/rulesfile", "cmd/internal/sdnotify", "internal/sharing", "cmd/internal/status", "cmd/internal/suggest", "cmd/internal/termtext", "cmd/internal/top", "cmd/internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "cmd/internal/graphitesource", "internal/accesslog", "internal/bench", "cmd/internal/daemon", "cmd/internal/demo", "cmd/internal/demo/data", "cmd/internal/demo/screen", "cmd/internal/doctor", "cmd/internal/explain", "internal/figure", "internal/filewatch", "cmd/internal/follow", "cmd/internal/gateway", "cmd/internal/gateway/service", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkafake", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "internal/onhot", "cmd/internal/page", "internal/redisconfig", "cmd/internal/replay", "config/rulesfile", "cmd/internal/sdnotify", "middleware/sharing", "cmd/internal/status", "cmd/internal/suggest", "cmd/internal/termtext", "cmd/internal/top", "cmd/internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and
 // this module's packages to a build. So a guarded API does not pull in Redis, Kafka or a StatsD
 // client until its program asks for one.
-var standardOnly = []string{"internal/base", "internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"internal/base", "middleware/internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may import. The
 // listed packages are excepted, since they are made for tests, or are a program that runs without

@@ -10,7 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -42,19 +44,19 @@ const (
 	patience = 2
 )
 
-func newMismatch(h *Hotparam, name string) *mismatch {
+func newMismatch(client redis.UniversalClient, log *slog.Logger, guard *middleware.Guard, file *rulesfile.Follower, name string) *mismatch {
 	m := &mismatch{
-		client: h.client, log: h.log, namespace: h.file.Rules().Namespace, every: lookEvery,
+		client: client, log: log, namespace: file.Rules().Namespace, every: lookEvery,
 		hotKeys: func() (hot []rules.Hot) {
-			for _, key := range h.guard.HotKeys() {
+			for _, key := range guard.HotKeys() {
 				hot = append(hot, key.Hot)
 			}
 			return hot
 		},
-		rules: h.file.Rules,
+		rules: file.Rules,
 	}
 	// Names do not arrive by Graphite or by a StatsD server that is not ours.
-	if a := h.file.Start.Aggregator.WithDefaults(); a.Source == config.SourceKafka || *h.file.Start.StatsD.WithDefaults(a).Meta {
+	if a := file.Start.Aggregator.WithDefaults(); a.Source == config.SourceKafka || *file.Start.StatsD.WithDefaults(a).Meta {
 		m.name = name
 	}
 	return m

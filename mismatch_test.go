@@ -19,11 +19,15 @@ const (
 	unknown = "keys are hot by rules that this file does not have"
 )
 
+func mismatchOf(h *Hotparam, name string) *mismatch {
+	return newMismatch(h.client, h.log, h.guard, h.file, name)
+}
+
 // compare runs a second mismatch check that looks often, in addition to the fixture's own, which
 // looks rarely.
 func compare(t *testing.T, f *fixture, name string) {
 	t.Helper()
-	m := newMismatch(f.Hotparam, name)
+	m := mismatchOf(f.Hotparam, name)
 	m.every = 50 * time.Millisecond
 	testenv.Running(t, m.run)
 }
@@ -88,11 +92,11 @@ func TestMatch(t *testing.T) {
 // instances' names.
 func TestNothingToCompare(t *testing.T) {
 	f := open(t, shop("redis://"+nowhere(t), nowhere(t), strings.Replace(productRule, "%d", "2", 1)))
-	if m := newMismatch(f.Hotparam, "api"); m.detects() {
+	if m := mismatchOf(f.Hotparam, "api"); m.detects() {
 		t.Error("an aggregator is expected for rules without thresholds")
 	}
 	f = open(t, strings.Replace(shop("redis://"+nowhere(t), nowhere(t), searchRule), "statsd: {", "statsd: {meta: false, ", 1))
-	if m := newMismatch(f.Hotparam, "api"); m.name != "" || !m.detects() {
+	if m := mismatchOf(f.Hotparam, "api"); m.name != "" || !m.detects() {
 		t.Errorf("%+v, want no name without meta lines", m)
 	}
 }
@@ -130,7 +134,7 @@ func TestRightsOfMismatch(t *testing.T) {
 			}
 			f := open(t, shop(strings.Replace(server.URL(), "redis://", "redis://hotparam-reader:PASSWORD@", 1), nowhere(t), searchRule))
 			f.await("toys", func() bool { return admin.Exists(t.Context(), "hotparam:{toys}:beat").Val() == 1 })
-			m := newMismatch(f.Hotparam, "api")
+			m := mismatchOf(f.Hotparam, "api")
 			for range 3 {
 				m.check(t.Context())
 			}

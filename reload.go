@@ -9,8 +9,7 @@ import (
 	"syscall"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/rulesfile"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/config/rulesfile"
 )
 
 // newRulesFile returns the follower of the file that Open has read.
@@ -34,21 +33,6 @@ func settingsOf(file *config.File) map[string]any {
 		"aggregator": config.Aggregator{Source: a.Source, KeyFile: a.KeyFile, KeyEnv: a.KeyEnv, Redis: a.Redis},
 		"statsd":     file.StatsD.WithDefaults(a), "kafka": file.Kafka.WithDefaults(),
 	}
-}
-
-// rulesStats returns the counters and the present problem of the file.
-func (h *Hotparam) rulesStats() RulesStats {
-	s := h.file.Stats()
-	return RulesStats{Version: s.Version, RedactKey: keyID(h.file.Rules()), Reloads: uint64(s.Reloads), Rejected: uint64(s.Rejected), Problem: s.Problem}
-}
-
-// keyID returns the id of the key that redacts values.
-func keyID(ruleset *rules.Rules) string {
-	redaction, err := rules.NewRedaction(ruleset.Redact)
-	if err != nil { // impossible, since the guard has made the same redaction
-		return ""
-	}
-	return redaction.KeyID()
 }
 
 // ErrClosed is returned by [Hotparam.Reload] after [Hotparam.Close].
@@ -87,11 +71,17 @@ func (h *Hotparam) putInForce(file *config.File) error {
 		return err
 	}
 	h.answers.Adopt(file.Rules)
-	h.assume(file.Instances)
-	h.followFleet(file.Rules)
-	h.followInvalidations(file.Rules)
 	h.watcher.SetHold(file.Aggregator.HoldDuringOutage)
+	h.follow(file)
 	return nil
+}
+
+// follow starts and ends what limits and answers of the file need of other instances. The caller
+// holds mu, and h is not closed.
+func (h *Hotparam) follow(file *config.File) {
+	h.fleet.assume(file.Instances)
+	h.fleet.follow(h.work, h.run, file.Rules)
+	h.answers.follow(h.run, file.Rules)
 }
 
 // followSignals returns a task that reads the file again on SIGHUP. From now on the signal

@@ -157,13 +157,13 @@ func TestLastSharedLimit(t *testing.T) {
 func TestThresholdsChange(t *testing.T) {
 	url, statsd := "redis://"+nowhere(t), nowhere(t)
 	f := open(t, shop(url, statsd, fmt.Sprintf(productRule, 100)))
-	if m := newMismatch(f.Hotparam, "api"); m.detects() {
+	if m := mismatchOf(f.Hotparam, "api"); m.detects() {
 		t.Error("an aggregator is expected for rules without thresholds")
 	}
 	const rule = `{id: terms, match: {route: "GET /search"}, by: [q], hot: %s, limit: {rate: 1/1h, burst: 5}}`
 	f.write(shop(url, statsd, fmt.Sprintf(rule, "50/10s")))
 	f.await("the new rule", func() bool { return f.Stats().Rules.Reloads == 1 })
-	if m := newMismatch(f.Hotparam, "api"); !m.detects() {
+	if m := mismatchOf(f.Hotparam, "api"); !m.detects() {
 		t.Error("no aggregator is expected for a rule with a threshold")
 	}
 	f.passes(60, "/search?q=phone")

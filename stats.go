@@ -7,6 +7,7 @@ import (
 	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Stats are the states of the parts, and their counters since Open.
@@ -59,4 +60,19 @@ func (h *Hotparam) Stats() Stats {
 		s.Sink = h.transport.Stats()
 	}
 	return s
+}
+
+// rulesStats returns the counters and the present problem of the file.
+func (h *Hotparam) rulesStats() RulesStats {
+	s := h.file.Stats()
+	return RulesStats{Version: s.Version, RedactKey: keyID(h.file.Rules()), Reloads: uint64(s.Reloads), Rejected: uint64(s.Rejected), Problem: s.Problem}
+}
+
+// keyID returns the id of the key that redacts values.
+func keyID(ruleset *rules.Rules) string {
+	redaction, err := rules.NewRedaction(ruleset.Redact)
+	if err != nil { // impossible, since the guard has made the same redaction
+		return ""
+	}
+	return redaction.KeyID()
 }

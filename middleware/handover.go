@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/holding"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/middleware/internal/holding"
 )
 
 // maxHandover bounds the number of keys in a handover, over all limits.

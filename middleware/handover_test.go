@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/holding"
+	"github.com/hotparam/hotparam/middleware/internal/holding"
 	"github.com/hotparam/hotparam/rules"
 )
 

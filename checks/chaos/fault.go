@@ -110,7 +110,7 @@ func Faults() []Fault {
 		},
 		{
 			Name: "an answer that outlives the rule that it was kept by", In: "instance", Only: []string{"split", "roll"}, Seed: 1, Invariant: "I5",
-			Edits: []overlay.Edit{{File: "internal/sharing/sharing.go", Old: "reflect.DeepEqual(x.rule, *r)", New: "reflect.DeepEqual(x.rule.ID, r.ID)"}},
+			Edits: []overlay.Edit{{File: "middleware/sharing/sharing.go", Old: "reflect.DeepEqual(x.rule, *r)", New: "reflect.DeepEqual(x.rule.ID, r.ID)"}},
 		},
 	}
 }

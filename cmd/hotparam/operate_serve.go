@@ -16,10 +16,10 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/page"
 	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/filewatch"
-	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/sharing"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
 )
 

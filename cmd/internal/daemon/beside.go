@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/hotparam/hotparam/cmd/internal/sdnotify"
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/internal/figure"
-	"github.com/hotparam/hotparam/internal/rulesfile"
 )
 
 // companion is a task that runs for as long as a pipeline.

@@ -13,9 +13,9 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/sdnotify"
 	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/baseline"
-	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 

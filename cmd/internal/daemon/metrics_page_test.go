@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/gateway/service"
 	"github.com/hotparam/hotparam/cmd/internal/page"
 	"github.com/hotparam/hotparam/cmd/internal/status"
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/internal/metricpage"
-	"github.com/hotparam/hotparam/internal/rulesfile"
 )
 
 //go:generate go test . -run ^TestMetricsPageIsUpToDate$ -update

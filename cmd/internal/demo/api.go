@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/httpserve"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/sharing"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/replay"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/internal/rulesfile"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )

@@ -1,8 +1,8 @@
 package follow
 
 import (
+	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/internal/figure"
-	"github.com/hotparam/hotparam/internal/rulesfile"
 )
 
 // Collect adds the follower's metrics to s.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/sharing"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
 )
 
