@@ -53,19 +53,22 @@ func (h *Hotparam) Reload() error {
 	if closed {
 		return ErrClosed
 	}
-	if err := h.file.Reload(); err != nil {
+	switch err := h.file.Reload(); {
+	case errors.Is(err, context.Canceled):
+		return ErrClosed
+	case err != nil:
 		return fmt.Errorf("hotparam: %w", err)
 	}
 	return nil
 }
 
 // putInForce puts the rules of a file in force: first in the guard, which may reject them, then in
-// the parts that cannot fail.
+// the parts that cannot fail. After Close it returns [context.Canceled].
 func (h *Hotparam) putInForce(file *config.File) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return ErrClosed
+		return context.Canceled
 	}
 	if err := h.guard.Reload(file.Rules); err != nil {
 		return err

@@ -111,6 +111,11 @@ func TestReload(t *testing.T) {
 	if err := f.Reload(); !errors.Is(err, ErrClosed) || f.Stats().Rules.Rejected != 0 {
 		t.Errorf("Reload after Close: %v, %+v", err, f.Stats().Rules)
 	}
+	// A file that changes while Close begins is not refused.
+	f.write(shop(url, statsd, fmt.Sprintf(productRule, 9)))
+	if err := f.file.Reload(); !errors.Is(err, context.Canceled) || f.Stats().Rules.Rejected != 0 || strings.Contains(f.log.String(), "invalid") {
+		t.Errorf("a change after Close: %v, %+v", err, f.Stats().Rules)
+	}
 }
 
 // The first limit with scope: share makes the instance a counted member. Without such a limit an

@@ -32,7 +32,8 @@ type Config struct {
 	// Prepare completes a file before its rules are used, or returns an error. A nil Prepare does
 	// nothing.
 	Prepare func(*config.File) error
-	// Put puts the rules of a file in force. If it returns an error, the present ones stay.
+	// Put puts the rules of a file in force. If it returns an error, the present ones stay. The file
+	// is then refused, unless the error is [context.Canceled]: the process ends.
 	Put func(*config.File) error
 	// Settings returns the settings of a file that only the start of a process uses, by section. A
 	// nil Settings means that there are none.
@@ -139,6 +140,9 @@ func (f *Follower) use(data []byte, asked bool) error {
 	isNew := err == nil && (next.Rules.Version != before.Rules.Version || !bytes.Equal(next.Rules.Redact.Key, before.Rules.Redact.Key))
 	if isNew {
 		err = f.Put(next)
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
 	}
 	if err != nil {
 		f.reject(err)

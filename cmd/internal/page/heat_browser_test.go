@@ -113,6 +113,7 @@ func heatByKeyboard(t *testing.T, tab *real.Tab) {
 	tab.Wait(heatWords + ".startsWith('GET /search › q (search-terms) › lamp') || " + heatWords + ".startsWith('GET /search · q')")
 	tab.Press("End")
 	tab.Wait(heatWords + ".includes('20 requests (20/s)') || " + heatWords + ".includes('10 requests (10/s)')")
+	tab.Wait("document.getElementById('heat-found').innerText.includes('no data')")
 	picture(t, tab, "heat-keyboard")
 	// Space folds the route, and unfolds it again.
 	rows := func(n int) { t.Helper(); tab.Wait(fmt.Sprintf("hotparamPage.heat.list.length === %d", n)) }
