@@ -76,7 +76,7 @@ func (g *Guard) IsHot(key string) bool {
 		if set.redaction == nil {
 			r.key = append(r.key, key...)
 		} else {
-			r.key = rule.AppendCanonical(r.key, key, &r.params.list, r.redactorOf(set))
+			r.key = rules.AppendCanonical(r.key, rule.Rule, key, &r.params.list, r.redactorOf(set))
 		}
 		r.key = g.fitKey(r.key, len(rule.prefix))
 		if g.hot.Lookup(rules.Hash(r.key), r.key) != nil {

@@ -219,7 +219,7 @@ func (r *request) writeHead(c *candidate) {
 	} else {
 		start := len(r.key)
 		r.key = rules.AppendPath(r.key, r.in.Path)
-		r.key = r.key[:start+len(r.route.set.Secrets.MaskPath(r.key[start:]))]
+		r.key = r.key[:start+len(rules.MaskPath(&r.route.set.Secrets, r.key[start:]))]
 	}
 	r.key = append(r.key, '?')
 }

@@ -277,7 +277,7 @@ func (b *specBuilder) exceptionName(r *rule, x *rules.Exception) string {
 		value := v.Value
 		if p := v.Param(); b.redaction.Redacts(p.Source, p.Name) {
 			p.Value = value
-			value = string(b.redaction.NewRedactor().Append(nil, p))
+			value = string(rules.NewRedactor(b.redaction).Append(nil, p))
 		}
 		name.WriteString(v.Name + "=" + value)
 	}

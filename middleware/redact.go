@@ -51,7 +51,7 @@ func (r *request) sortParams(p *rules.Params) {
 // redactorOf returns the request's redactor for the rules of set.
 func (r *request) redactorOf(set *ruleSet) *rules.Redactor {
 	if r.redact == nil || r.redact.Of() != set.redaction {
-		r.redact = set.redaction.NewRedactor()
+		r.redact = rules.NewRedactor(set.redaction)
 	}
 	return r.redact
 }

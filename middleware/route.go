@@ -97,7 +97,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	ownMethod, path := splitPattern(method, pattern) // a GET pattern serves HEAD too
 	text := ownMethod + " " + path
 	if s.holdsRedacted(method, path) {
-		text = ownMethod + " " + string(s.redaction.NewRedactor().AppendPath(nil, path))
+		text = ownMethod + " " + string(rules.NewRedactor(s.redaction).AppendPath(nil, path))
 	}
 	r := &route{set: s}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {

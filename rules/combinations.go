@@ -2,6 +2,10 @@ package rules
 
 import "math/bits"
 
+// maxCombinationKeys is the most keys that a request makes. Seven parameters have as many
+// combinations of one and two.
+const maxCombinationKeys = 28
+
 // Combinations holds the parameters of a request that a rule with [ByEach] or [ByCombinations]
 // combines into keys, and the most parameters in one key. A parameter that is repeated with the
 // same value is combined once. All keys of one parameter come first, then all of two, then all of
@@ -49,7 +53,7 @@ func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
 
 // largestSize returns the most parameters in one key when n parameters are combined.
 func largestSize(n int) (size int) {
-	for sets, keys := 1, 0; size < min(n, maxCombination); size++ {
+	for sets, keys := 1, 0; size < min(n, MaxCombination); size++ {
 		sets = sets * (n - size) / (size + 1) // of size+1 out of n
 		if keys += sets; keys > maxCombinationKeys {
 			break

@@ -2,41 +2,42 @@ package rules
 
 import "github.com/hotparam/hotparam/internal/base"
 
-// Canonical text has the unreserved bytes of RFC 3986 unchanged and every other byte as %HH in
+// Keys have the unreserved bytes of RFC 3986 unchanged and every other byte as %HH in
 // upper case.
 
-const upperHex = "0123456789ABCDEF"
+// UpperHex are the digits of escapes.
+const UpperHex = "0123456789ABCDEF"
 
-// unreserved are the bytes that are written unchanged.
-var unreserved = func() (t [256]bool) {
+// Unreserved are the bytes that are written unchanged.
+var Unreserved = func() (t [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
 		t[c] = true
 	}
 	return t
 }()
 
-// appendEscaped appends s with every byte but the unreserved ones as %HH.
-func appendEscaped(dst []byte, s string) []byte {
+// AppendEscaped appends s with every byte but the unreserved ones as %HH.
+func AppendEscaped(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; unreserved[c] {
+		if c := s[i]; Unreserved[c] {
 			dst = append(dst, c)
 		} else {
-			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+			dst = append(dst, '%', UpperHex[c>>4], UpperHex[c&15])
 		}
 	}
 	return dst
 }
 
-// appendDecoded appends s with %HH decoded; an invalid % is kept. A + is a space in a form, and a
+// AppendDecoded appends s with %HH decoded; an invalid % is kept. A + is a space in a form, and a
 // + in a path.
-func appendDecoded(dst []byte, s string, form bool) []byte {
+func AppendDecoded(dst []byte, s string, form bool) []byte {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
 		case c == '+' && form:
 			c = ' '
 		case c == '%':
-			if b, ok := unhex(s[i:]); ok {
+			if b, ok := Unhex(s[i:]); ok {
 				c = b
 				i += 2
 			}
@@ -46,8 +47,8 @@ func appendDecoded(dst []byte, s string, form bool) []byte {
 	return dst
 }
 
-// unhex decodes the %HH at the start of s.
-func unhex(s string) (byte, bool) {
+// Unhex decodes the %HH at the start of s.
+func Unhex(s string) (byte, bool) {
 	if len(s) < 3 {
 		return 0, false
 	}
@@ -58,7 +59,7 @@ func unhex(s string) (byte, bool) {
 
 // pathSafe are the bytes of a path that are not escaped: RFC 3986 pchar and the slash.
 var pathSafe = func() (t [256]bool) {
-	t = unreserved
+	t = Unreserved
 	for _, c := range []byte("!$&'()*+,;=:@/") {
 		t[c] = true
 	}
@@ -76,16 +77,26 @@ func AppendPath(dst []byte, path string) []byte {
 			dst = append(dst, c)
 			continue
 		case c == '%':
-			if b, ok := unhex(path[i:]); ok {
+			if b, ok := Unhex(path[i:]); ok {
 				c = b
 				i += 2
-				if unreserved[c] {
+				if Unreserved[c] {
 					dst = append(dst, c)
 					continue
 				}
 			}
 		}
-		dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+		dst = append(dst, '%', UpperHex[c>>4], UpperHex[c&15])
 	}
 	return dst
+}
+
+// LowerFrom changes the ASCII capitals in b, from start on, to lower case.
+func LowerFrom(b []byte, start int) []byte {
+	for i := start; i < len(b); i++ {
+		if c := b[i]; 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return b
 }

@@ -14,9 +14,7 @@ func ExampleText() {
 		rules.Param{Name: "q", Value: "phone case"},
 		rules.Param{Name: "page", Value: "2"},
 	))
-	fmt.Println("GET /search?" + rules.CanonicalQuery("q=phone+case&page=2"))
 	// Output:
-	// GET /search?page=2&q=phone%20case
 	// GET /search?page=2&q=phone%20case
 }
 

@@ -93,7 +93,7 @@ func matchEscaped(pattern, s string, stars bool) bool {
 // that encode it.
 func unescape(s string) (c byte, n int) {
 	if s[0] == '%' {
-		if b, ok := unhex(s); ok {
+		if b, ok := Unhex(s); ok {
 			return b, 3
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 		return dst, false
 	}
 	start := len(dst)
-	dst = c.rule.AppendCanonical(dst, s, &c.params, nil)
+	dst = AppendCanonical(dst, c.rule, s, &c.params, nil)
 	if n := len(dst) - start; n > MaxText {
 		dst = append(dst[:start], base.CutKey(dst[start:], MaxText)...)
 	}
@@ -78,8 +78,8 @@ func (c *Canonicalizer) isCanonical(s string) bool {
 
 // AppendCanonical appends the text of a key of the rule as guards count it: in canonical form and,
 // unless x is nil, with redacted values. p is scratch space, which is empty before and afterwards.
-func (r *Rule) AppendCanonical(dst []byte, s string, p *Params, x *Redactor) []byte {
-	route, params, hasParams := r.split(s)
+func AppendCanonical(dst []byte, r *Rule, s string, p *Params, x *Redactor) []byte {
+	route, params, hasParams := split(r, s)
 	if r.ParamsOnly {
 		dst = append(dst, route...)
 	} else {
@@ -105,17 +105,17 @@ func (r *Rule) AppendCanonical(dst []byte, s string, p *Params, x *Redactor) []b
 // text is the route. A route may contain a "?" itself: in braces, after an optional ":name", or
 // in the name of a resource. Such a name is recognised by the rule, or because not all of it is
 // "name=value".
-func (r *Rule) split(s string) (route, params string, hasParams bool) {
+func split(r *Rule, s string) (route, params string, hasParams bool) {
 	end := -1
 	switch match := &r.Match.Route; {
 	case r.ParamsOnly:
-		if strings.IndexByte(s, '=') < 0 || r.isReservedText(s) {
+		if strings.IndexByte(s, '=') < 0 || isReservedText(r, s) {
 			return s, "", false
 		}
 		return "", s, true
-	case match.isResource():
-		if tail, ok := strings.CutPrefix(s, match.text); ok && strings.HasPrefix(tail, "?") {
-			end = len(match.text)
+	case isResource(match):
+		if tail, ok := strings.CutPrefix(s, match.String()); ok && strings.HasPrefix(tail, "?") {
+			end = len(match.String())
 		}
 	case isRequestLine(s):
 		end = pathEnd(s)
@@ -124,7 +124,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 			end = -1
 		}
 	}
-	if end < 0 || r.isReservedText(s[end+1:]) {
+	if end < 0 || isReservedText(r, s[end+1:]) {
 		return s, "", false
 	}
 	return s[:end], s[end+1:], true
@@ -132,7 +132,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 
 // isReservedText reports whether the text in the place of parameters is a reserved name of a
 // count. No request can spell one, since a parameter has a "=".
-func (r *Rule) isReservedText(params string) bool {
+func isReservedText(r *Rule, params string) bool {
 	return params == base.TotalParams && r.Overlaps() || base.IsReservedParams(params)
 }
 
@@ -147,13 +147,13 @@ func areAssignments(s string) bool {
 }
 
 // isResource reports whether the route is the name of a resource.
-func (r *Route) isResource() bool { return r.path == "" && !r.IsAny() }
+func isResource(r *Route) bool { return r.Path() == "" && !r.IsAny() }
 
 // isRequestLine reports whether a text begins as "METHOD /path" or "METHOD host/path".
 func isRequestLine(s string) bool {
 	method, path, ok := strings.Cut(s, " ")
 	slash, query := strings.IndexByte(path, '/'), strings.IndexByte(path, '?')
-	return ok && isMethod(method) && slash >= 0 && (query < 0 || slash < query)
+	return ok && method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && slash >= 0 && (query < 0 || slash < query)
 }
 
 // pathEnd returns the index of the "?" that ends the path of a request line, or -1.
@@ -189,13 +189,13 @@ func AppendRoute(dst []byte, route string) []byte {
 	for i := 0; i < len(route); i++ {
 		c := route[i]
 		if c == '%' {
-			b, ok := unhex(route[i:])
+			b, ok := Unhex(route[i:])
 			if !ok { // not escapes, then
 				return append(dst[:start], route...)
 			}
 			i += 2
-			if c = b; !unreserved[c] {
-				dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
+			if c = b; !Unreserved[c] {
+				dst = append(dst, '%', UpperHex[c>>4], UpperHex[c&15])
 				continue
 			}
 		}
@@ -296,7 +296,7 @@ type written struct{ start, name, eq, end int }
 // isBefore reports whether q comes before p in the order of [Params.Sort]. The first byte of the
 // name nearly always decides.
 func (q *written) isBefore(p *written, s string) bool {
-	if x, y := s[q.name], s[p.name]; x != y && unreserved[x] && unreserved[y] {
+	if x, y := s[q.name], s[p.name]; x != y && Unreserved[x] && Unreserved[y] {
 		return x < y
 	}
 	c := compareEscaped(s[q.name:q.eq], s[p.name:p.eq])
@@ -315,8 +315,8 @@ func (q *written) source(s string) Source {
 }
 
 func isCanonicalEscape(s string) bool {
-	b, ok := unhex(s)
-	return ok && !unreserved[b] && s[1] < 'a' && s[2] < 'a'
+	b, ok := Unhex(s)
+	return ok && !Unreserved[b] && s[1] < 'a' && s[2] < 'a'
 }
 
 // hasUpper reports whether s has an ASCII capital that is not a digit of an escape.
@@ -347,10 +347,10 @@ func compareEscaped(a, b string) int {
 			continue
 		}
 		if x == '%' {
-			x, _ = unhex(a[i:])
+			x, _ = Unhex(a[i:])
 		}
 		if y == '%' {
-			y, _ = unhex(b[i:])
+			y, _ = Unhex(b[i:])
 		}
 		return cmp.Compare(x, y)
 	}

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"hash/maphash"
+	"slices"
 	"strings"
 )
 
@@ -43,23 +44,24 @@ func ParseKey(member string) (Key, bool) {
 // Text returns the canonical text of a route and its parameters, as a rule with "by: all" makes
 // it, except that nothing is left out or cut.
 func Text(route string, params ...Param) string {
-	var p Params
-	for _, q := range params {
-		p.Add(q)
+	params = slices.Clone(params)
+	for i := range params {
+		if p := &params[i]; p.Source == Header {
+			p.Name = string(LowerFrom([]byte(p.Name), 0))
+		}
 	}
-	p.Sort()
-	if p.Len() > 0 {
-		route += "?"
+	slices.SortFunc(params, func(a, b Param) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Source, b.Source))
+	})
+	dst := append([]byte(route), '?')
+	for _, p := range params {
+		if p.Source != Query {
+			dst = append(append(dst, p.Source.String()...), ':')
+		}
+		dst = append(AppendEscaped(dst, p.Name), '=')
+		dst = append(AppendEscaped(dst, p.Value), '&')
 	}
-	return string(p.appendEach([]byte(route)))
-}
-
-// CanonicalQuery returns a raw query in canonical form.
-func CanonicalQuery(raw string) string {
-	var p Params
-	p.AddQuery(raw)
-	p.Sort()
-	return string(p.appendEach(nil))
+	return string(dst[:len(dst)-1]) // the last "?" or "&" separates nothing
 }
 
 // seed keys Hash, so that no client can choose parameters that collide.

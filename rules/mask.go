@@ -30,7 +30,7 @@ func (p *Params) Mask(secrets *Secrets) {
 		if !mayHoldSecret(value) || secrets.Hides(q.name()) {
 			continue
 		}
-		text, found := secrets.mask(value)
+		text, found := maskValue(secrets, value)
 		if !found {
 			continue
 		}
@@ -45,16 +45,16 @@ func mayHoldSecret(value string) bool {
 	return strings.IndexByte(value, '=') >= 0 || strings.IndexByte(value, '@') >= 0 || strings.IndexByte(value, '%') >= 0
 }
 
-// mask returns a decoded value with its secrets replaced, and decoded as often as it took to find
+// maskValue returns a decoded value with its secrets replaced, and decoded as often as it took to find
 // them. found reports whether there was one.
-func (s *Secrets) mask(value string) (masked string, found bool) {
+func maskValue(s *Secrets, value string) (masked string, found bool) {
 	for range maxEscapes {
-		shown, ok := s.maskOnce(value)
+		shown, ok := maskOnce(s, value)
 		value, found = shown, found || ok
 		if strings.IndexByte(value, '%') < 0 {
 			break
 		}
-		decoded := string(appendDecoded(nil, value, false))
+		decoded := string(AppendDecoded(nil, value, false))
 		if decoded == value {
 			break
 		}
@@ -64,7 +64,7 @@ func (s *Secrets) mask(value string) (masked string, found bool) {
 }
 
 // maskOnce replaces the secrets that value holds without further escapes.
-func (s *Secrets) maskOnce(value string) (masked string, found bool) {
+func maskOnce(s *Secrets, value string) (masked string, found bool) {
 	var b []byte
 	kept := 0 // of value, in b
 	replace := func(from, to int) {
@@ -103,7 +103,7 @@ func (s *Secrets) maskOnce(value string) (masked string, found bool) {
 // nameBefore returns the start of the name that ends before end.
 func nameBefore(s string, end int) int {
 	start := end
-	for start > 0 && (unreserved[s[start-1]] && s[start-1] != '~' || s[start-1] == '[' || s[start-1] == ']') {
+	for start > 0 && (Unreserved[s[start-1]] && s[start-1] != '~' || s[start-1] == '[' || s[start-1] == ']') {
 		start--
 	}
 	return start
@@ -116,7 +116,7 @@ func endsValue(c byte) bool { return strings.IndexByte("&;,#|\"'<>(){} \t\r\n\\"
 // ";name=value", and the segment after one that is a secret's name, "/reset-token/…". It changes
 // path in place and returns it; [AppendPath] has written path at the end of a key. A rule can name
 // a route to keep its path unchanged.
-func (s *Secrets) MaskPath(path []byte) []byte {
+func MaskPath(s *Secrets, path []byte) []byte {
 	out, after := 0, false // after: the segment before is a secret's name
 	for from := 0; from <= len(path); {
 		to := from
@@ -128,8 +128,8 @@ func (s *Secrets) MaskPath(path []byte) []byte {
 			out += copy(path[out:], mask)
 			after = false
 		} else {
-			after = s.namesSecret(segment)
-			out += s.maskMatrix(path[out:out], segment)
+			after = namesSecret(s, segment)
+			out += maskMatrix(s, path[out:out], segment)
 		}
 		if to < len(path) {
 			path[out] = '/'
@@ -142,14 +142,14 @@ func (s *Secrets) MaskPath(path []byte) []byte {
 
 // namesSecret reports whether a segment is the name of a secret that the next segment is likely
 // to hold. "/auth/login" and "/code/…" are ordinary paths.
-func (s *Secrets) namesSecret(segment []byte) bool {
+func namesSecret(s *Secrets, segment []byte) bool {
 	name := unsafe.String(unsafe.SliceData(segment), len(segment))
 	return s.Hides(name) && strings.IndexByte(name, '=') < 0 && !strings.EqualFold(name, "auth") && !strings.EqualFold(name, "code")
 }
 
 // maskMatrix appends a segment to dst without the values of parameters that look secret, and
 // returns the number of bytes appended. dst is an earlier part of the same path.
-func (s *Secrets) maskMatrix(dst, segment []byte) int {
+func maskMatrix(s *Secrets, dst, segment []byte) int {
 	n := len(dst)
 	for len(segment) > 0 {
 		end := 0

@@ -97,7 +97,7 @@ func (p *Params) AddQuery(raw string) {
 // skipPlain returns the index in s, from i on, of the first byte that is not unreserved, or
 // len(s).
 func skipPlain(s string, i int) int {
-	for i < len(s) && unreserved[s[i]] {
+	for i < len(s) && Unreserved[s[i]] {
 		i++
 	}
 	return i
@@ -154,22 +154,12 @@ func (p *Params) add(source Source, name, value string, decodeName, decodeValue 
 }
 
 func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
-func decodeForm(dst []byte, s string) []byte { return appendDecoded(dst, s, true) }
-func decodePath(dst []byte, s string) []byte { return appendDecoded(dst, s, false) }
+func decodeForm(dst []byte, s string) []byte { return AppendDecoded(dst, s, true) }
+func decodePath(dst []byte, s string) []byte { return AppendDecoded(dst, s, false) }
 
 // Header names are case-insensitive, so keys have them in lower case.
-func lowerHeader(dst []byte, s string) []byte  { return lowerFrom(asIs(dst, s), len(dst)) }
-func decodeHeader(dst []byte, s string) []byte { return lowerFrom(decodePath(dst, s), len(dst)) }
-
-// lowerFrom changes the ASCII capitals in b, from start on, to lower case.
-func lowerFrom(b []byte, start int) []byte {
-	for i := start; i < len(b); i++ {
-		if c := b[i]; 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return b
-}
+func lowerHeader(dst []byte, s string) []byte  { return LowerFrom(asIs(dst, s), len(dst)) }
+func decodeHeader(dst []byte, s string) []byte { return LowerFrom(decodePath(dst, s), len(dst)) }
 
 func isPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
@@ -277,9 +267,9 @@ func (p *Params) appendNext(dst []byte, i, n int) []byte {
 	if q.marks&clean != 0 {
 		return append(dst, q.text...)
 	}
-	dst = appendEscaped(dst, q.name())
+	dst = AppendEscaped(dst, q.name())
 	dst = append(dst, '=')
-	return appendEscaped(dst, q.value())
+	return AppendEscaped(dst, q.value())
 }
 
 // appendSource appends the prefix of a parameter's name: the source and a colon, nothing for the

@@ -93,8 +93,8 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 	return dst, n, hidden, true
 }
 
-// appendRewritten appends a form's value in canonical form, as appendDecoded and then
-// appendEscaped would. dst has room for two more bytes for each byte of the value that is not
+// appendRewritten appends a form's value in canonical form, as AppendDecoded and then
+// AppendEscaped would. dst has room for two more bytes for each byte of the value that is not
 // unreserved.
 func appendRewritten(dst []byte, value string) []byte {
 	to, n := dst[:cap(dst)], len(dst)
@@ -104,17 +104,17 @@ func appendRewritten(dst []byte, value string) []byte {
 		case '+':
 			c = ' '
 		case '%':
-			if b, ok := unhex(value[i:]); ok {
+			if b, ok := Unhex(value[i:]); ok {
 				c = b
 				i += 2
 			}
 		}
-		if unreserved[c] {
+		if Unreserved[c] {
 			to[n] = c
 			n++
 			continue
 		}
-		to[n], to[n+1], to[n+2] = '%', upperHex[c>>4], upperHex[c&15]
+		to[n], to[n+1], to[n+2] = '%', UpperHex[c>>4], UpperHex[c&15]
 		n += 3
 	}
 	return dst[:n]

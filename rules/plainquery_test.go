@@ -54,7 +54,7 @@ func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		check(t, rapid.OneOf(plainOrNot(), anyBytes()).Draw(t, "raw"))
+		check(t, rapid.OneOf(plainOrNot(), anyText()).Draw(t, "raw"))
 		check(t, plainOrNot().Draw(t, "plain or not"))
 	})
 	if plain == 0 && !testing.Short() {
@@ -92,7 +92,7 @@ func TestSeparators(t *testing.T) {
 		s := string(rapid.SliceOfN(rapid.Byte(), 0, maxPlainQuery).Draw(t, "s"))
 		marks := separators(s)
 		for i := range len(s) {
-			if (marks>>i&1 == 0) != unreserved[s[i]] {
+			if (marks>>i&1 == 0) != Unreserved[s[i]] {
 				t.Fatalf("%q: byte %d, %q, is wrong", s, i, s[i])
 			}
 		}
@@ -104,7 +104,7 @@ func TestSeparators(t *testing.T) {
 		for at := range 9 {
 			s := []byte("012345678")
 			s[at] = byte(c)
-			if (separators(string(s)) == 0) != unreserved[c] {
+			if (separators(string(s)) == 0) != Unreserved[c] {
 				t.Errorf("byte %#x at %d is wrong", c, at)
 			}
 		}

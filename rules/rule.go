@@ -118,12 +118,14 @@ const (
 
 // Bounds of the keys that [ByCombinations] derives from a request.
 const (
-	maxCombination = 3 // parameters of one key
+	MaxCombination = 3 // parameters of one key
 	MaxCombined    = 4 // parameters that a rule can name
-	// maxCombinationKeys is the most keys that a request makes. Seven parameters have as many
-	// combinations of one and two.
-	maxCombinationKeys = 28
 )
+
+// MaxKeys is the most keys that a rule by each parameter or by names derives from one request. A
+// rule by combinations makes up to 28, but takes further values of a repeated name only while its
+// parameters stay within MaxKeys.
+const MaxKeys = 8
 
 // Unit is the quantity of a request that a rule counts.
 type Unit uint8

@@ -150,8 +150,8 @@ func (x *Exception) validateValues(bad *FieldErrors, r *Rule, rules *Rules) {
 		e = bad.add("values", "", fmt.Sprintf("add by: [%s]", x.Values[0].Name), "the rule has no by, so it makes no keys that could have values")
 	case r.By.Kind == ByEach && len(params) > 1:
 		e = bad.add("values", "", "write an exception for each of them", "a key of by: each has one parameter, not %d", len(params))
-	case r.By.Kind == ByCombinations && len(params) > maxCombination:
-		e = bad.add("values", "", "leave out those that matter least", "a key combines at most %d parameters, not %d", maxCombination, len(params))
+	case r.By.Kind == ByCombinations && len(params) > MaxCombination:
+		e = bad.add("values", "", "leave out those that matter least", "a key combines at most %d parameters, not %d", MaxCombination, len(params))
 	default:
 		return
 	}

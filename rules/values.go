@@ -4,11 +4,6 @@ package rules
 // hides nothing. The number of keys is bounded: the request is counted once for all keys beyond
 // the bound, on the key of [base.AppendMore].
 
-// MaxKeys is the most keys that a rule by each parameter or by names derives from one request. A rule
-// by combinations makes up to [maxCombinationKeys], but takes further values of a repeated name
-// only while its parameters stay within MaxKeys.
-const MaxKeys = 8
-
 // pick puts into indices the n parameters that make keys: those whose source and name are among
 // names or, with empty names, all that are not hidden. A parameter that is repeated with the same
 // value is picked once. If there are more than [MaxKeys], pick takes the first value of each name,

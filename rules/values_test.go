@@ -213,7 +213,7 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 		}), 1, 4).Draw(t, "params")
 		path := rapid.SampledFrom([]string{"/s", "/~more", "/?~more", "/%3F~more", "/~again&q"}).Draw(t, "path")
 		for _, head := range []string{"", "GET " + string(AppendPath(nil, path)) + "?"} {
-			text := []byte(head + CanonicalQuery(strings.Join(raw, "&")))
+			text := []byte(head + canonicalQuery(strings.Join(raw, "&")))
 			if len(text) > len(head) && base.IsReservedParams(string(text[len(head):])) {
 				t.Fatalf("%q", text)
 			}

@@ -49,12 +49,12 @@ func TestKeysAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		query := rapid.StringMatching(`([qb%+&=.a-z \x80-\xff]|%[0-9A-Fa-f]{2}){0,40}`).Draw(t, "query")
 		got := Keys("all", "GET", "/s?"+query)
-		if strings.Count(got[0], "=") != strings.Count(rules.CanonicalQuery(query), "=") {
-			t.Skip("a name looks secret")
-		}
+		var params rules.Params
+		params.AddQuery(query)
+		params.Sort()
 		want := "GET /s"
-		if canonical := rules.CanonicalQuery(query); canonical != "" {
-			want += "?" + canonical
+		if text, n := params.AppendAll([]byte("?"), &rules.Secrets{}); n > 0 {
+			want += string(text)
 		}
 		if got[0] != want {
 			t.Fatalf("%q, want %q", got[0], want)
