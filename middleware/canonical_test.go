@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -66,7 +67,7 @@ func TestCountedKeysAreLeftAsTheyAre(t *testing.T) {
 					continue
 				}
 				seen++
-				if text, changed := rules.NewCanonicalizer(&ruleset[i]).Append(nil, []byte(key.Text)); changed {
+				if text, changed := keytext.NewCanonicalizer(&ruleset[i]).Append(nil, []byte(key.Text)); changed {
 					rt.Fatalf("rule for %s counts %q, which is not canonical: %q", ruleset[i].Match.Route, key.Text, text)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -36,7 +37,7 @@ func (c *concreteRoutes) check(s *ruleSet, method, name string) {
 	} else if slash > 0 {
 		name = name[slash:] // since a pattern may begin with a host
 	}
-	path := string(rules.AppendPath(nil, name))
+	path := string(base.AppendPath(nil, name))
 	counted := false
 	for i := range s.rules {
 		r := &s.rules[i]

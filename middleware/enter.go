@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -76,7 +77,7 @@ func (g *Guard) IsHot(key string) bool {
 		if set.redaction == nil {
 			r.key = append(r.key, key...)
 		} else {
-			r.key = rules.AppendCanonical(r.key, rule.Rule, key, &r.params.list, r.redactorOf(set))
+			r.key = keytext.AppendCanonical(r.key, rule.Rule, key, &r.params.list, r.redactorOf(set))
 		}
 		r.key = g.fitKey(r.key, len(rule.prefix))
 		if g.hot.Lookup(rules.Hash(r.key), r.key) != nil {

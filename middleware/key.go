@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -58,7 +59,7 @@ func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	secrets := &r.route.set.Secrets
 	if !r.params.loaded && c.values == nil && !c.keyReaders && !c.redacts {
 		var hidden int
-		if r.key, n, hidden, ok = rules.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
+		if r.key, n, hidden, ok = keytext.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
 			r.countWithheld(hidden)
 			return n, true
 		}
@@ -218,8 +219,8 @@ func (r *request) writeHead(c *candidate) {
 		r.key = r.appendRedactedPath(r.key)
 	} else {
 		start := len(r.key)
-		r.key = rules.AppendPath(r.key, r.in.Path)
-		r.key = r.key[:start+len(rules.MaskPath(&r.route.set.Secrets, r.key[start:]))]
+		r.key = base.AppendPath(r.key, r.in.Path)
+		r.key = r.key[:start+len(keytext.MaskPath(&r.route.set.Secrets, r.key[start:]))]
 	}
 	r.key = append(r.key, '?')
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware/internal/holding"
@@ -277,7 +278,7 @@ func (b *specBuilder) exceptionName(r *rule, x *rules.Exception) string {
 		value := v.Value
 		if p := v.Param(); b.redaction.Redacts(p.Source, p.Name) {
 			p.Value = value
-			value = string(rules.NewRedactor(b.redaction).Append(nil, p))
+			value = string(keytext.NewRedactor(b.redaction).Append(nil, p))
 		}
 		name.WriteString(v.Name + "=" + value)
 	}

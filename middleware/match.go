@@ -3,6 +3,8 @@ package middleware
 import (
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -12,7 +14,7 @@ func (r *request) canonicalPath() {
 	if strings.IndexByte(r.in.Path, '%') < 0 {
 		return
 	}
-	r.path = rules.AppendPath(r.path[:0], r.in.Path)
+	r.path = base.AppendPath(r.path[:0], r.in.Path)
 	if string(r.path) != r.in.Path {
 		r.in.Path = string(r.path)
 	}
@@ -59,7 +61,7 @@ func (r *request) matchesBody(c *candidate) bool {
 }
 
 // hasParam reports whether the request has a parameter of this source, name and value.
-func hasParam(params *rules.Params, want rules.Param) bool {
+func hasParam(params *keytext.Params, want rules.Param) bool {
 	for i := range params.Len() {
 		p := params.At(i)
 		if p.Source == want.Source && p.Name == want.Name && matchesWildcard(want.Value, p.Value) {

@@ -3,15 +3,16 @@ package middleware
 import (
 	"net/netip"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // params are a request's parameters, parsed when a rule first needs them.
 type params struct {
-	list    rules.Params
+	list    keytext.Params
 	loaded  bool           // list has the query
 	pattern *rules.Route   // the pattern whose path values list has, or nil
-	custom  rules.Params   // the one parameter of a matcher's key
+	custom  keytext.Params // the one parameter of a matcher's key
 	read    []*paramReader // the readers whose parameters list has
 	client  requestAddr
 	text    []byte   // buffer for the text of an address
@@ -36,12 +37,12 @@ func (p *params) reset() {
 
 // loadParams returns the parameters that a rule uses: the query, the path values by the
 // rule's pattern, and the named parameters of other sources. Each is parsed once per request.
-func (r *request) loadParams(c *candidate) *rules.Params { return r.load(c, c.readers) }
+func (r *request) loadParams(c *candidate) *keytext.Params { return r.load(c, c.readers) }
 
 // loadHead implements loadParams without the parameters of the body.
-func (r *request) loadHead(c *candidate) *rules.Params { return r.load(c, c.headReaders) }
+func (r *request) loadHead(c *candidate) *keytext.Params { return r.load(c, c.headReaders) }
 
-func (r *request) load(c *candidate, readers []*paramReader) *rules.Params {
+func (r *request) load(c *candidate, readers []*paramReader) *keytext.Params {
 	p := &r.params
 	if p.loaded && p.pattern == c.values && len(readers) == 0 {
 		return &p.list

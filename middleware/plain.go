@@ -4,6 +4,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,7 +23,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decis
 	if size := len(c.head) + len(in.Query); size > len(buf) || size-len(c.prefix) > collector.AlwaysFits {
 		return t, false
 	}
-	key, n, hidden, ok := rules.AppendPlain(append(buf[:0], c.head...), in.Query, c.By.Names, &route.set.Secrets)
+	key, n, hidden, ok := keytext.AppendPlain(append(buf[:0], c.head...), in.Query, c.By.Names, &route.set.Secrets)
 	if !ok || len(key)-len(c.prefix) > collector.AlwaysFits {
 		return t, false
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -27,7 +29,7 @@ func (s *ruleSet) holdsRedacted(method, path string) bool {
 	if !s.redaction.Concerns(rules.Path) || strings.Contains(path, "{") {
 		return false
 	}
-	path = string(rules.AppendPath(nil, path))
+	path = string(base.AppendPath(nil, path))
 	for i := range s.rules {
 		template := &s.rules[i].Match.Route
 		redacts := func(name string) bool { return s.redaction.Redacts(rules.Path, name) }
@@ -40,7 +42,7 @@ func (s *ruleSet) holdsRedacted(method, path string) bool {
 
 // sortParams sorts parameters that were added in the order of keys. It redacts values and masks
 // secrets within values first.
-func (r *request) sortParams(p *rules.Params) {
+func (r *request) sortParams(p *keytext.Params) {
 	if set := r.route.set; set.redaction != nil {
 		p.Redact(r.redactorOf(set))
 	}
@@ -49,16 +51,16 @@ func (r *request) sortParams(p *rules.Params) {
 }
 
 // redactorOf returns the request's redactor for the rules of set.
-func (r *request) redactorOf(set *ruleSet) *rules.Redactor {
+func (r *request) redactorOf(set *ruleSet) *keytext.Redactor {
 	if r.redact == nil || r.redact.Of() != set.redaction {
-		r.redact = rules.NewRedactor(set.redaction)
+		r.redact = keytext.NewRedactor(set.redaction)
 	}
 	return r.redact
 }
 
 // appendRedactedPath appends the request's path redacted, since any part of it may be a value.
 func (r *request) appendRedactedPath(dst []byte) []byte {
-	r.params.text = rules.AppendPath(r.params.text[:0], r.in.Path)
+	r.params.text = base.AppendPath(r.params.text[:0], r.in.Path)
 	return r.redactorOf(r.route.set).AppendPath(dst, unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text)))
 }
 

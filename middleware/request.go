@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -20,9 +21,9 @@ type request struct {
 
 	params  params
 	body    body
-	redact  *rules.Redactor // nil until a value is redacted
-	plain   []byte          // buffer for a key's text with plain values
-	key     []byte          // the key of the present rule, in its form in the hot set
+	redact  *keytext.Redactor // nil until a value is redacted
+	plain   []byte            // buffer for a key's text with plain values
+	key     []byte            // the key of the present rule, in its form in the hot set
 	groups  groups
 	path    []byte        // buffer for the canonical path
 	matched []string      // keys that the matchers returned, by rule

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -14,7 +15,7 @@ func (r *rule) makeHead(route string) []byte {
 	if r.ParamsOnly {
 		return r.prefix
 	}
-	return append(rules.AppendRoute(slices.Clip(r.prefix), route), '?')
+	return append(keytext.AppendRoute(slices.Clip(r.prefix), route), '?')
 }
 
 // nameOf returns the route's name if the rule's keys do not contain it, or "".
@@ -97,7 +98,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	ownMethod, path := splitPattern(method, pattern) // a GET pattern serves HEAD too
 	text := ownMethod + " " + path
 	if s.holdsRedacted(method, path) {
-		text = ownMethod + " " + string(rules.NewRedactor(s.redaction).AppendPath(nil, path))
+		text = ownMethod + " " + string(keytext.NewRedactor(s.redaction).AppendPath(nil, path))
 	}
 	r := &route{set: s}
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
@@ -145,7 +146,7 @@ func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: string(rules.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: !match.IsAny()}
+		c := candidate{rule: &s.rules[i], text: string(keytext.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: !match.IsAny()}
 		if c.ParamsOnly {
 			c.head, c.name = c.makeHead(""), c.text
 		}

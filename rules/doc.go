@@ -11,11 +11,8 @@
 // Files, in the order of the data:
 //
 //	param.go bodies.go client.go            sources of parameters
-//	normalise.go                            their one form and order, whatever a client wrote
-//	secrets.go mask.go redact.go            parameters and values that never leave the process
-//	escape.go key.go                        a parameter's and a key's canonical text
-//	values.go combinations.go plainquery.go      keys of repeated and combined parameters
-//	foreignkey.go                            keys that another program wrote
+//	secrets.go redact.go                    parameters and values that never leave the process
+//	key.go                                  a key's canonical text
 //	rule.go route.go exception.go           which requests count
 //	kind.go rate.go fraction.go             when a key is hot
 //	limit.go quota.go                       limits of hot keys

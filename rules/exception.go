@@ -1,6 +1,10 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/hotparam/hotparam/internal/base"
+)
 
 // MatchesText reports whether a key with this canonical text, of any rule, has all of the
 // exception's values. A name is written as in the by: field: "q", "query:q" or "path:id". Names
@@ -93,7 +97,7 @@ func matchEscaped(pattern, s string, stars bool) bool {
 // that encode it.
 func unescape(s string) (c byte, n int) {
 	if s[0] == '%' {
-		if b, ok := Unhex(s); ok {
+		if b, ok := base.Unhex(s); ok {
 			return b, 3
 		}
 	}

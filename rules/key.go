@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Key identifies a count: a rule's id and the canonical text of the parameters
@@ -47,7 +49,7 @@ func Text(route string, params ...Param) string {
 	params = slices.Clone(params)
 	for i := range params {
 		if p := &params[i]; p.Source == Header {
-			p.Name = string(LowerFrom([]byte(p.Name), 0))
+			p.Name = string(base.LowerFrom([]byte(p.Name), 0))
 		}
 	}
 	slices.SortFunc(params, func(a, b Param) int {
@@ -58,8 +60,8 @@ func Text(route string, params ...Param) string {
 		if p.Source != Query {
 			dst = append(append(dst, p.Source.String()...), ':')
 		}
-		dst = append(AppendEscaped(dst, p.Name), '=')
-		dst = append(AppendEscaped(dst, p.Value), '&')
+		dst = append(base.AppendEscaped(dst, p.Name), '=')
+		dst = append(base.AppendEscaped(dst, p.Value), '&')
 	}
 	return string(dst[:len(dst)-1]) // the last "?" or "&" separates nothing
 }

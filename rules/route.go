@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Route is a pattern for requests. "*" matches all requests. A path is a pattern as in
 // http.ServeMux, with or without a method before it ("GET /u/{id}", "/static/",
 // "/files/{path...}", "/{$}"). Any other text is the name of a resource. Paths are matched in
-// their escaped form, as [AppendPath] writes it; a pattern may be escaped or not. A Route is
+// their escaped form, as [base.AppendPath] writes it; a pattern may be escaped or not. A Route is
 // immutable.
 type Route struct {
 	text     string
@@ -69,7 +71,7 @@ func parseRoute(s string) (Route, error) {
 
 func (r *Route) parsePath() error {
 	if !strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/") {
-		r.exact = string(AppendPath(nil, r.path))
+		r.exact = string(base.AppendPath(nil, r.path))
 		return nil
 	}
 	parts := strings.Split(r.path[1:], "/")
@@ -89,7 +91,7 @@ func (r *Route) parsePath() error {
 			if strings.ContainsAny(part, "{}") {
 				return errRouteWildcard
 			}
-			r.segments = append(r.segments, segment{literal: string(AppendPath(nil, part))})
+			r.segments = append(r.segments, segment{literal: string(base.AppendPath(nil, part))})
 			continue
 		}
 		inner, ok = strings.CutSuffix(inner, "}")
@@ -148,7 +150,7 @@ func (r *Route) Covers(path string) bool {
 	case r.path == "":
 		return path == "/"+r.text
 	case strings.IndexByte(path, '%') >= 0:
-		path = string(AppendPath(nil, path))
+		path = string(base.AppendPath(nil, path))
 	}
 	return r.matchesPath(path, nil)
 }

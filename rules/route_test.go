@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 func mustRoute(t testing.TB, s string) Route {
@@ -146,7 +148,7 @@ func TestRouteMatchesWhatServeMuxServes(t *testing.T) {
 			}
 			req := httptest.NewRequest(rapid.SampledFrom([]string{"GET", "HEAD", "POST"}).Draw(t, "with"), path, nil)
 			mux.ServeHTTP(httptest.NewRecorder(), req)
-			escaped := string(AppendPath(nil, req.URL.EscapedPath()))
+			escaped := string(base.AppendPath(nil, req.URL.EscapedPath()))
 			if got := route.Matches(req.Method, escaped); got != (served != nil) {
 				t.Fatalf("%q matches %s %s: %v, ServeMux says %v", pattern, req.Method, escaped, got, served != nil)
 			}
@@ -280,7 +282,7 @@ func TestRouteCovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/" + strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "path"), "/") + rapid.SampledFrom([]string{"", "/"}).Draw(t, "slash")
-		want := slices.ContainsFunc(methods, func(method string) bool { return r.Matches(method, string(AppendPath(nil, path))) })
+		want := slices.ContainsFunc(methods, func(method string) bool { return r.Matches(method, string(base.AppendPath(nil, path))) })
 		if r.Covers(path) != want {
 			t.Fatalf("%q covers %s: %v", r, path, !want)
 		}

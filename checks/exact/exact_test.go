@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -49,7 +50,7 @@ func TestKeysAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		query := rapid.StringMatching(`([qb%+&=.a-z \x80-\xff]|%[0-9A-Fa-f]{2}){0,40}`).Draw(t, "query")
 		got := Keys("all", "GET", "/s?"+query)
-		var params rules.Params
+		var params keytext.Params
 		params.AddQuery(query)
 		params.Sort()
 		want := "GET /s"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,7 +23,7 @@ func TestSeveralValues(t *testing.T) {
 	}
 	several, more := 0, 0
 	for i, query := range queries {
-		var params rules.Params
+		var params keytext.Params
 		params.AddQuery(query)
 		params.Sort()
 		pairs := params.Pair(names)

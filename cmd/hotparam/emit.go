@@ -18,6 +18,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -223,7 +224,7 @@ func ruleByID(rules *rules.Rules, id string) *rules.Rule {
 
 // canonicalText returns the text of a key in the form that is counted.
 func canonicalText(rule *rules.Rule, text string) string {
-	if canonical, changed := rules.NewCanonicalizer(rule).Append(nil, []byte(text)); changed {
+	if canonical, changed := keytext.NewCanonicalizer(rule).Append(nil, []byte(text)); changed {
 		return string(canonical)
 	}
 	return text

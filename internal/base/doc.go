@@ -22,7 +22,7 @@
 //	unixsocket.go    listening on a Unix socket whose path may be stale
 //
 // It also has the texts of keys as bytes, which senders and the aggregator must agree on
-// (package rules writes keys):
+// (package keytext writes keys):
 //
 //	GET /search?page=2&q=phone     a key: route and parameters
 //	GET /search?q=pho~6a2f…        keycut.go: a key that was too long, with a hash of the whole
@@ -32,6 +32,7 @@
 //	GET /search?~again&page&q      keyreserved.go: what a group's total counts more than once
 //	GET /search?*                  keytotal.go: the total of a route
 //
-// keybytes.go finds the bytes that are escaped in a key. The functions that append a
+// escape.go escapes and decodes the bytes of a key, and keybytes.go finds those that are
+// escaped. The functions that append a
 // text to dst do not allocate if it has room. All are safe for concurrent use.
 package base

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -50,7 +51,7 @@ type Decoder struct {
 type lineHead struct {
 	bytes     string
 	rule      int
-	canonical *rules.Canonicalizer
+	canonical *keytext.Canonicalizer
 }
 
 // NewDecoder returns a decoder for the rules that have a threshold.

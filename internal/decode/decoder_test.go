@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -316,7 +317,7 @@ func (c *checker) Count(n Count) {
 	if n.Estimated && (n.Seen < 0 || n.Seen > n.N) {
 		c.Errorf("%d of %d were seen", n.Seen, n.N)
 	}
-	if text, changed := rules.NewCanonicalizer(&c.rules.Rules[n.Rule]).Append(nil, n.Text); changed && !c.ours {
+	if text, changed := keytext.NewCanonicalizer(&c.rules.Rules[n.Rule]).Append(nil, n.Text); changed && !c.ours {
 		c.Errorf("%q is told, which is not canonical: %q", n.Text, text)
 	}
 }

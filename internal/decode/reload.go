@@ -3,6 +3,7 @@ package decode
 import (
 	"slices"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -30,7 +31,7 @@ func (d *Decoder) compile(n *Numbered) {
 		d.inBytes = d.inBytes || d.bytes[i]
 		if len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(ruleset.Namespace)
-			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), d.encoding, nil)), i, rules.NewCanonicalizer(rule)}
+			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), d.encoding, nil)), i, keytext.NewCanonicalizer(rule)}
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Part is a piece of a router's template: text, or a parameter if Name is set.
@@ -95,7 +95,7 @@ func (b *patternBuilder) endSegment(last bool) {
 	case b.text == "" && last: // this path, and none below it
 		b.pattern.WriteString("{$}")
 	default:
-		b.pattern.Write(rules.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
+		b.pattern.Write(base.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
 	}
 	b.text, b.params, b.takesRest = "", nil, false
 }
@@ -130,7 +130,7 @@ func identifier(name string) string {
 // depending on their settings and on the path, so appendPath tries both. If the router has
 // changed the path, the values count as escaped if one with a "%" was sent that way.
 func (t *template) appendPath(sentBuf, pathBuf []byte, sent string, values []string) (canonical, path []byte, same bool) {
-	canonical = rules.AppendPath(sentBuf, sent)
+	canonical = base.AppendPath(sentBuf, sent)
 	for _, escaped := range []bool{false, true} {
 		if path = t.fill(pathBuf, values, escaped); bytes.Equal(path, canonical) {
 			return canonical, path, true
@@ -163,7 +163,7 @@ func (t *template) fill(dst []byte, values []string, escaped bool) []byte {
 		if !slashes {
 			text = strings.ReplaceAll(text, "/", "%2F")
 		}
-		dst = rules.AppendPath(dst, text)
+		dst = base.AppendPath(dst, text)
 	}
 	return dst
 }

@@ -3,6 +3,7 @@ package graphitesource
 import (
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -12,7 +13,7 @@ type names struct {
 	before, after string // parts of a series' name around the counter's name
 	encoding      wire.Encoding
 	watches       map[string]int // watches by the counter's name without the key
-	canonical     []*rules.Canonicalizer
+	canonical     []*keytext.Canonicalizer
 	believe       bool // keys are canonical already
 }
 
@@ -21,7 +22,7 @@ func newNames(c *Config, watches []watch) names {
 	n.before, n.after, _ = strings.Cut(c.Series, placeholder)
 	for i := range watches {
 		n.watches[watches[i].prefix] = i
-		n.canonical = append(n.canonical, rules.NewCanonicalizer(&c.Rules.Rules[watches[i].number]))
+		n.canonical = append(n.canonical, keytext.NewCanonicalizer(&c.Rules.Rules[watches[i].number]))
 	}
 	return n
 }

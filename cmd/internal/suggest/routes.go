@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -71,7 +72,7 @@ func (r *routes) add(method, path string) {
 
 // segments yields the segments of a path in the form in which rules compare them.
 func segments(path string) func(yield func(string) bool) {
-	path = string(rules.AppendPath(nil, path))
+	path = string(base.AppendPath(nil, path))
 	return strings.SplitSeq(strings.TrimPrefix(path, "/"), "/")
 }
 

@@ -1,4 +1,4 @@
-package rules
+package keytext
 
 import (
 	"fmt"
@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // combinations returns the texts of all combinations.
-func combinations(p *Params, names []Param, secrets *Secrets) (texts []string) {
-	c := p.Combine(&By{Kind: ByCombinations, Names: names}, secrets)
+func combinations(p *Params, names []rules.Param, secrets *rules.Secrets) (texts []string) {
+	c := p.Combine(&rules.By{Kind: rules.ByCombinations, Names: names}, secrets)
 	for set := c.Next(0); set != 0; set = c.Next(set) {
 		texts = append(texts, string(p.AppendCombination(nil, &c, set)))
 	}
@@ -43,11 +45,11 @@ func TestCombinations(t *testing.T) {
 		var p Params
 		p.AddQuery(test.query)
 		p.Sort()
-		var names []Param
+		var names []rules.Param
 		for _, name := range strings.Fields(test.names) {
-			names = append(names, Param{Name: name})
+			names = append(names, rules.Param{Name: name})
 		}
-		if got := strings.Join(combinations(&p, names, &Secrets{}), " "); got != test.want {
+		if got := strings.Join(combinations(&p, names, &rules.Secrets{}), " "); got != test.want {
 			t.Errorf("%q by %q: %q, want %q", test.query, test.names, got, test.want)
 		}
 	}
@@ -56,14 +58,14 @@ func TestCombinations(t *testing.T) {
 // Levels of an address are alternatives: no key has two of them.
 func TestCombinationsHaveOneLevel(t *testing.T) {
 	var p Params
-	for _, q := range []Param{{Addr, "ip", "192.0.2.7"}, {Addr, "v4/24", "192.0.2.0/24"}, {Addr, "v4/16", "192.0.0.0/16"}, {Query, "q", "1"}} {
+	for _, q := range []rules.Param{{Source: rules.Addr, Name: "ip", Value: "192.0.2.7"}, {Source: rules.Addr, Name: "v4/24", Value: "192.0.2.0/24"}, {Source: rules.Addr, Name: "v4/16", Value: "192.0.0.0/16"}, {Source: rules.Query, Name: "q", Value: "1"}} {
 		p.AddNamed(q)
 	}
 	p.Sort()
-	names := []Param{{Source: Addr, Name: "ip"}, {Source: Addr, Name: "v4/24"}, {Source: Addr, Name: "v4/16"}, {Name: "q"}}
+	names := []rules.Param{{Source: rules.Addr, Name: "ip"}, {Source: rules.Addr, Name: "v4/24"}, {Source: rules.Addr, Name: "v4/16"}, {Name: "q"}}
 	const want = "addr:ip=192.0.2.7 q=1 addr:v4%2F16=192.0.0.0%2F16 addr:v4%2F24=192.0.2.0%2F24 " +
 		"addr:ip=192.0.2.7&q=1 q=1&addr:v4%2F16=192.0.0.0%2F16 q=1&addr:v4%2F24=192.0.2.0%2F24"
-	if got := strings.Join(combinations(&p, names, &Secrets{}), " "); got != want {
+	if got := strings.Join(combinations(&p, names, &rules.Secrets{}), " "); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
@@ -72,24 +74,24 @@ func TestCombinationsHaveOneLevel(t *testing.T) {
 // size that fits. The text of each is the text of its parameters alone.
 func TestCombinationsAreTheSubsets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		params := rapid.SliceOfN(anyParam(), 0, 9).Draw(t, "params")
+		params := rapid.SliceOfN(anyNamed(), 0, 9).Draw(t, "params")
 		for i := range rapid.SampledFrom([]int{0, 0, 0, 20, 30}).Draw(t, "more") {
-			params = append(params, Param{Name: fmt.Sprint("p", i)})
+			params = append(params, rules.Param{Name: fmt.Sprint("p", i)})
 		}
 		var p Params
 		for _, q := range params {
 			p.Add(q)
 		}
 		p.Sort()
-		var all []Param // the combined parameters
+		var all []rules.Param // the combined parameters
 		for i := range p.Len() {
-			if q := p.At(i); !slices.Contains(all, q) && !(&Secrets{}).Hides(q.Name) {
+			if q := p.At(i); !slices.Contains(all, q) && !(&rules.Secrets{}).Hides(q.Name) {
 				all = append(all, q)
 			}
 		}
 		distinct := len(all)
 		all = firstValues(all, 28)
-		subsets := [][][]Param{{nil}} // by size
+		subsets := [][][]rules.Param{{nil}} // by size
 		for _, q := range all {
 			for size := min(3, len(subsets)); size > 0; size-- {
 				if size == len(subsets) {
@@ -106,13 +108,13 @@ func TestCombinationsAreTheSubsets(t *testing.T) {
 				break
 			}
 			for _, set := range sets {
-				want[strings.TrimPrefix(Text("", set...), "?")] = true
+				want[strings.TrimPrefix(rules.Text("", set...), "?")] = true
 			}
 		}
-		if c := p.Combine(&By{Kind: ByCombinations}, &Secrets{}); c.More != (len(all) < distinct) {
+		if c := p.Combine(&rules.By{Kind: rules.ByCombinations}, &rules.Secrets{}); c.More != (len(all) < distinct) {
 			t.Fatalf("%d of %d are combined: more is %v", len(all), distinct, c.More)
 		}
-		got := combinations(&p, nil, &Secrets{})
+		got := combinations(&p, nil, &rules.Secrets{})
 		for _, text := range got {
 			size := strings.Count(text, "&")
 			if size < before {

@@ -1,4 +1,4 @@
-package rules
+package keytext
 
 import (
 	"fmt"
@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // firstValues returns the documented choice of a request's parameters, all of them different and
 // sorted. Values are chosen in rounds, one value of each name in a round. The first round takes as
 // many names as are allowed, and later rounds fill up to eight values.
-func firstValues(params []Param, names int) []Param {
-	var rounds [][]Param
+func firstValues(params []rules.Param, names int) []rules.Param {
+	var rounds [][]rules.Param
 	for i, q := range params {
 		number := 0
 		for _, earlier := range params[:i] {
@@ -28,7 +29,7 @@ func firstValues(params []Param, names int) []Param {
 		}
 		rounds[number] = append(rounds[number], q)
 	}
-	var chosen []Param
+	var chosen []rules.Param
 	for number, round := range rounds {
 		most := 8
 		if number == 0 {
@@ -40,15 +41,15 @@ func firstValues(params []Param, names int) []Param {
 			}
 		}
 	}
-	slices.SortFunc(chosen, func(a, b Param) int { return slices.Index(params, a) - slices.Index(params, b) })
+	slices.SortFunc(chosen, func(a, b rules.Param) int { return slices.Index(params, a) - slices.Index(params, b) })
 	return chosen
 }
 
 // repeating draws parameters of few names and values.
-func repeating() *rapid.Generator[[]Param] {
-	param := rapid.Custom(func(t *rapid.T) Param {
-		return Param{
-			Source: rapid.SampledFrom([]Source{Query, Query, Path}).Draw(t, "source"),
+func repeating() *rapid.Generator[[]rules.Param] {
+	param := rapid.Custom(func(t *rapid.T) rules.Param {
+		return rules.Param{
+			Source: rapid.SampledFrom([]rules.Source{rules.Query, rules.Query, rules.Path}).Draw(t, "source"),
 			Name:   rapid.SampledFrom([]string{"a", "b", "q", "a&b", "token", ""}).Draw(t, "name"),
 			Value:  rapid.SampledFrom([]string{"1", "2", "3", "4", "", "~more", "=", "é"}).Draw(t, "value"),
 		}
@@ -56,7 +57,7 @@ func repeating() *rapid.Generator[[]Param] {
 	return rapid.OneOf(rapid.SliceOfN(param, 0, 6), rapid.SliceOfN(param, 10, 40), rapid.SliceOfN(param, 30, 60))
 }
 
-func sortedParams(params []Param) *Params {
+func sortedParams(params []rules.Param) *Params {
 	var p Params
 	for _, q := range params {
 		p.Add(q)
@@ -65,7 +66,7 @@ func sortedParams(params []Param) *Params {
 	return &p
 }
 
-func distinctOf(p *Params) (distinct []Param) {
+func distinctOf(p *Params) (distinct []rules.Param) {
 	for i := range p.Len() {
 		if q := p.At(i); !slices.Contains(distinct, q) {
 			distinct = append(distinct, q)
@@ -78,20 +79,20 @@ func TestSinglesAreTheFirstValuesOfEachName(t *testing.T) {
 	more, hidden := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := sortedParams(repeating().Draw(t, "params"))
-		var names []Param
+		var names []rules.Param
 		if rapid.Bool().Draw(t, "named") {
-			names = []Param{{Name: "a"}, {Source: Path, Name: "a"}, {Name: "token"}}
+			names = []rules.Param{{Name: "a"}, {Source: rules.Path, Name: "a"}, {Name: "token"}}
 		}
-		s := p.Combine(&By{Kind: ByEach, Names: names}, &Secrets{})
+		s := p.Combine(&rules.By{Kind: rules.ByEach, Names: names}, &rules.Secrets{})
 		wantHidden := 0
 		for i := range p.Len() {
 			if names == nil && p.At(i).Name == "token" {
 				wantHidden++
 			}
 		}
-		all := slices.DeleteFunc(distinctOf(p), func(q Param) bool {
+		all := slices.DeleteFunc(distinctOf(p), func(q rules.Param) bool {
 			if names != nil {
-				return !slices.Contains(names, Param{Source: q.Source, Name: q.Name})
+				return !slices.Contains(names, rules.Param{Source: q.Source, Name: q.Name})
 			}
 			return q.Name == "token"
 		})
@@ -113,9 +114,9 @@ func TestSinglesAreTheFirstValuesOfEachName(t *testing.T) {
 	}
 }
 
-func textsOf(params []Param) (texts []string) {
+func textsOf(params []rules.Param) (texts []string) {
 	for _, q := range params {
-		texts = append(texts, strings.TrimPrefix(Text("", q), "?"))
+		texts = append(texts, strings.TrimPrefix(rules.Text("", q), "?"))
 	}
 	return texts
 }
@@ -126,13 +127,13 @@ func TestPairingsAreTheFirstOfAll(t *testing.T) {
 	several, more := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := sortedParams(repeating().Draw(t, "params"))
-		names := rapid.SampledFrom([][]Param{
-			{{Name: "q"}}, {{Name: "a"}, {Name: "b"}}, {{Name: "q"}, {Source: Path, Name: "a"}, {Name: "a"}}, {{Name: "none"}},
+		names := rapid.SampledFrom([][]rules.Param{
+			{{Name: "q"}}, {{Name: "a"}, {Name: "b"}}, {{Name: "q"}, {Source: rules.Path, Name: "a"}, {Name: "a"}}, {{Name: "none"}},
 			{{Name: "b"}, {Name: "none"}, {Name: "a"}, {Name: "token"}, {Name: "q"}},
 		}).Draw(t, "names")
-		all := [][]Param{nil}
+		all := [][]rules.Param{nil}
 		for _, name := range names {
-			var longer [][]Param
+			var longer [][]rules.Param
 			for _, set := range all {
 				for _, q := range distinctOf(p) {
 					if q.Name == name.Name && q.Source == name.Source {
@@ -149,7 +150,7 @@ func TestPairingsAreTheFirstOfAll(t *testing.T) {
 		}
 		var want []string
 		for _, set := range all[:min(len(all), 8)] {
-			want = append(want, strings.TrimPrefix(Text("", set...), "?"))
+			want = append(want, strings.TrimPrefix(rules.Text("", set...), "?"))
 		}
 		pairs := p.Pair(names)
 		var got []string
@@ -184,12 +185,12 @@ func TestValuesOfAHostileQuery(t *testing.T) {
 	var p Params
 	p.AddQuery(b.String())
 	p.Sort()
-	names := []Param{{Name: "q"}, {Name: "a1"}}
+	names := []rules.Param{{Name: "q"}, {Name: "a1"}}
 	var buf []byte
 	run := func() {
 		buf = buf[:0]
-		s := p.Combine(&By{Kind: ByEach}, &Secrets{})
-		c := p.Combine(&By{Kind: ByCombinations}, &Secrets{})
+		s := p.Combine(&rules.By{Kind: rules.ByEach}, &rules.Secrets{})
+		c := p.Combine(&rules.By{Kind: rules.ByCombinations}, &rules.Secrets{})
 		pairs := p.Pair(names)
 		buf = p.AppendCombination(buf, &s, 1<<7)
 		buf = p.AppendCombination(buf, &c, 1)
@@ -212,7 +213,7 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 			return word.Draw(t, "name") + rapid.SampledFrom([]string{"", "="}).Draw(t, "equals") + word.Draw(t, "value")
 		}), 1, 4).Draw(t, "params")
 		path := rapid.SampledFrom([]string{"/s", "/~more", "/?~more", "/%3F~more", "/~again&q"}).Draw(t, "path")
-		for _, head := range []string{"", "GET " + string(AppendPath(nil, path)) + "?"} {
+		for _, head := range []string{"", "GET " + string(base.AppendPath(nil, path)) + "?"} {
 			text := []byte(head + canonicalQuery(strings.Join(raw, "&")))
 			if len(text) > len(head) && base.IsReservedParams(string(text[len(head):])) {
 				t.Fatalf("%q", text)
@@ -224,10 +225,10 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 // No request's text equals a total's.
 func TestNoParameterSpellsATotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := Param{Name: rapid.SampledFrom([]string{"*", "", "?*", "a"}).Draw(t, "name"), Value: rapid.SampledFrom([]string{"*", "", "?*"}).Draw(t, "value")}
+		q := rules.Param{Name: rapid.SampledFrom([]string{"*", "", "?*", "a"}).Draw(t, "name"), Value: rapid.SampledFrom([]string{"*", "", "?*"}).Draw(t, "value")}
 		var p Params
 		p.Add(q)
-		for _, text := range []string{string(p.AppendOne(nil, 0)), Text("GET /s", q)} {
+		for _, text := range []string{string(p.AppendOne(nil, 0)), rules.Text("GET /s", q)} {
 			if base.IsTotal([]byte(text)) {
 				t.Fatalf("%q of %+v", text, q)
 			}

@@ -1,4 +1,4 @@
-package rules_test
+package keytext_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,7 +30,7 @@ func canonicalRule(t interface {
 
 // canonical returns the text that instances count, and whether it differs from text.
 func canonical(r *rules.Rule, text string) (string, bool) {
-	got, changed := rules.NewCanonicalizer(r).Append([]byte("before"), []byte(text))
+	got, changed := keytext.NewCanonicalizer(r).Append([]byte("before"), []byte(text))
 	if !changed {
 		return text, len(got) != len("before")
 	}
@@ -216,7 +217,7 @@ func spelled(t *rapid.T, s string, path bool) string {
 
 // The corrections that docs/PRODUCERS.md describes take place.
 func TestWhatIsPutRightIsAsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/PRODUCERS.md")
+	text, err := os.ReadFile("../../docs/PRODUCERS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +326,7 @@ func TestCanonicalizerLeavesTotals(t *testing.T) {
 }
 
 func TestCanonicalizerDoesNotAllocate(t *testing.T) {
-	c, dst := rules.NewCanonicalizer(canonicalRule(t, "GET /s", false)), make([]byte, 0, 256)
+	c, dst := keytext.NewCanonicalizer(canonicalRule(t, "GET /s", false)), make([]byte, 0, 256)
 	for _, text := range []string{"GET /s?q=phone", "GET /s?a=%C3%A9&b=1", "GET /s?b=1&a=%7e&path:c=1", "GET /s"} {
 		b := []byte(text)
 		c.Append(dst, b)
@@ -343,7 +344,7 @@ func TestCanonicalizerOfKeysAlike(t *testing.T) {
 	alike := 0
 	rapid.Check(t, func(t *rapid.T) {
 		r := canonicalRule(t2{t}, rapid.SampledFrom([]string{"*", "GET /s", "a=1"}).Draw(t, "route"), rapid.Bool().Draw(t, "params only"))
-		c := rules.NewCanonicalizer(r)
+		c := keytext.NewCanonicalizer(r)
 		var last string
 		for range 20 {
 			text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 8).Draw(t, "pieces"), "")
@@ -374,7 +375,7 @@ func BenchmarkCanonicalizer(b *testing.B) {
 		{"GET /search?q=phone&lang=en"},
 	} {
 		b.Run(strings.Join(texts, ","), func(b *testing.B) {
-			c, dst := rules.NewCanonicalizer(canonicalRule(b, "GET /s", false)), make([]byte, 0, 256)
+			c, dst := keytext.NewCanonicalizer(canonicalRule(b, "GET /s", false)), make([]byte, 0, 256)
 			var all [][]byte
 			for _, text := range texts {
 				all = append(all, []byte(text))

@@ -1,9 +1,10 @@
-package rules
+package keytext
 
 import (
 	"math/bits"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Bounds of the queries that AppendPlain writes, in parameters and in bytes.
@@ -28,7 +29,7 @@ type span struct {
 // names comes twice, or if a name comes twice and one of its values needs decoding. AppendPlain
 // does not grow dst for values that escaping makes longer, but returns false. If dst has room for
 // the query it does not allocate. It is safe for concurrent use.
-func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text []byte, n, hidden int, ok bool) {
+func AppendPlain(dst []byte, raw string, names []rules.Param, secrets *rules.Secrets) (text []byte, n, hidden int, ok bool) {
 	if len(raw) > maxPlainQuery {
 		return dst, 0, 0, false
 	}
@@ -104,26 +105,26 @@ func appendRewritten(dst []byte, value string) []byte {
 		case '+':
 			c = ' '
 		case '%':
-			if b, ok := Unhex(value[i:]); ok {
+			if b, ok := base.Unhex(value[i:]); ok {
 				c = b
 				i += 2
 			}
 		}
-		if Unreserved[c] {
+		if base.Unreserved[c] {
 			to[n] = c
 			n++
 			continue
 		}
-		to[n], to[n+1], to[n+2] = '%', UpperHex[c>>4], UpperHex[c&15]
+		to[n], to[n+1], to[n+2] = '%', base.UpperHex[c>>4], base.UpperHex[c&15]
 		n += 3
 	}
 	return dst[:n]
 }
 
 // isNamed reports whether the query's parameter with this name is among names.
-func isNamed(name string, names []Param) bool {
+func isNamed(name string, names []rules.Param) bool {
 	for i := range names {
-		if names[i].Name == name && names[i].Source == Query {
+		if names[i].Name == name && names[i].Source == rules.Query {
 			return true
 		}
 	}

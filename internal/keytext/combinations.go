@@ -1,17 +1,21 @@
-package rules
+package keytext
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/hotparam/hotparam/rules"
+)
 
 // maxCombinationKeys is the most keys that a request makes. Seven parameters have as many
 // combinations of one and two.
 const maxCombinationKeys = 28
 
-// Combinations holds the parameters of a request that a rule with [ByEach] or [ByCombinations]
+// Combinations holds the parameters of a request that a rule with [rules.ByEach] or [rules.ByCombinations]
 // combines into keys, and the most parameters in one key. A parameter that is repeated with the
 // same value is combined once. All keys of one parameter come first, then all of two, then all of
 // three.
 //
-// With ByEach a key has one parameter, and at most [MaxKeys] are taken. With ByCombinations, a size
+// With ByEach a key has one parameter, and at most [rules.MaxKeys] are taken. With ByCombinations, a size
 // is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters make
 // every combination of three, up to seven every pair, and more only keys of one parameter each. If
 // there are more than maxCombinationKeys names, the first in canonical order are taken. If a name
@@ -32,9 +36,9 @@ func (c *Combinations) Len() int { return c.n }
 
 // Combine picks the parameters to combine: those that selection names, or all that are not
 // hidden. The parameters must be sorted.
-func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
-	if selection.Kind == ByEach {
-		c.n, c.Hidden, c.More = p.pick(c.indices[:MaxKeys], selection.Names, secrets)
+func (p *Params) Combine(selection *rules.By, secrets *rules.Secrets) (c Combinations) {
+	if selection.Kind == rules.ByEach {
+		c.n, c.Hidden, c.More = p.pick(c.indices[:rules.MaxKeys], selection.Names, secrets)
 		c.maxSize = min(c.n, 1)
 		return c
 	}
@@ -44,7 +48,7 @@ func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
 		return c
 	}
 	for i := range c.n {
-		if p.list[c.indices[i]].source == Addr {
+		if p.list[c.indices[i]].source == rules.Addr {
 			c.addr |= 1 << i
 		}
 	}
@@ -53,7 +57,7 @@ func (p *Params) Combine(selection *By, secrets *Secrets) (c Combinations) {
 
 // largestSize returns the most parameters in one key when n parameters are combined.
 func largestSize(n int) (size int) {
-	for sets, keys := 1, 0; size < min(n, MaxCombination); size++ {
+	for sets, keys := 1, 0; size < min(n, rules.MaxCombination); size++ {
 		sets = sets * (n - size) / (size + 1) // of size+1 out of n
 		if keys += sets; keys > maxCombinationKeys {
 			break

@@ -1,4 +1,6 @@
-package rules
+package keytext
+
+import "github.com/hotparam/hotparam/rules"
 
 // A parameter that a request repeats makes a key of each of its values, so that a second value
 // hides nothing. The number of keys is bounded: the request is counted once for all keys beyond
@@ -6,11 +8,11 @@ package rules
 
 // pick puts into indices the n parameters that make keys: those whose source and name are among
 // names or, with empty names, all that are not hidden. A parameter that is repeated with the same
-// value is picked once. If there are more than [MaxKeys], pick takes the first value of each name,
+// value is picked once. If there are more than [rules.MaxKeys], pick takes the first value of each name,
 // as long as there is room in indices, then the second of each up to MaxKeys, and so on, each time
 // in canonical order. So no parameter is left out for another's values. The result is in canonical
 // order. The parameters must be sorted.
-func (p *Params) pick(indices []int32, names []Param, secrets *Secrets) (n, hidden int, more bool) {
+func (p *Params) pick(indices []int32, names []rules.Param, secrets *rules.Secrets) (n, hidden int, more bool) {
 	for i := range p.list {
 		switch {
 		case !p.makesKey(i, names, secrets):
@@ -18,7 +20,7 @@ func (p *Params) pick(indices []int32, names []Param, secrets *Secrets) (n, hidd
 				hidden++
 			}
 		case p.isRepeated(i):
-		case n == MaxKeys:
+		case n == rules.MaxKeys:
 			more = true
 		default:
 			indices[n] = int32(i)
@@ -32,7 +34,7 @@ func (p *Params) pick(indices []int32, names []Param, secrets *Secrets) (n, hidd
 }
 
 // makesKey reports whether parameter i is one that the rule makes keys of.
-func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
+func (p *Params) makesKey(i int, names []rules.Param, secrets *rules.Secrets) bool {
 	q := &p.list[i]
 	if len(names) > 0 {
 		return q.among(names)
@@ -57,9 +59,9 @@ func (p *Params) RepeatsNames() bool {
 	return false
 }
 
-// pickFirstValues is pick for more than [MaxKeys] parameters. It orders them by the number that
+// pickFirstValues is pick for more than [rules.MaxKeys] parameters. It orders them by the number that
 // each value has among the values of its name.
-func (p *Params) pickFirstValues(indices []int32, names []Param, secrets *Secrets) (n int, more bool) {
+func (p *Params) pickFirstValues(indices []int32, names []rules.Param, secrets *rules.Secrets) (n int, more bool) {
 	// each calls f with each parameter and its number, from 0.
 	each := func(f func(i, number int)) {
 		name, number := "", -1
@@ -75,15 +77,15 @@ func (p *Params) pickFirstValues(indices []int32, names []Param, secrets *Secret
 			f(i, number)
 		}
 	}
-	var counts [MaxKeys]int // by number
+	var counts [rules.MaxKeys]int // by number
 	all := 0
 	each(func(_, number int) {
 		all++
-		if number < MaxKeys {
+		if number < rules.MaxKeys {
 			counts[number]++
 		}
 	})
-	room := max(MaxKeys, min(counts[0], len(indices)))
+	room := max(rules.MaxKeys, min(counts[0], len(indices)))
 	last := 0 // all values with a lower number are picked, and as many with this number as fit
 	for ; counts[last] < room; last++ {
 		room -= counts[last]
@@ -103,7 +105,7 @@ func (p *Params) pickFirstValues(indices []int32, names []Param, secrets *Secret
 
 // Pairings are the ways to take one value of each name that a request has.
 type Pairings struct {
-	// More reports whether there were more than [MaxKeys].
+	// More reports whether there were more than [rules.MaxKeys].
 	More bool
 
 	n int
@@ -120,10 +122,10 @@ type pairing struct {
 func (s *Pairings) Len() int { return s.n }
 
 // Pair finds the pairings of the parameters whose source and name are among names, at most
-// [MaxKeys]. They are the first in the order of names and of their values, with the last name's
+// [rules.MaxKeys]. They are the first in the order of names and of their values, with the last name's
 // value changing fastest. They are valid until the next call of Pair or Reset. The parameters
 // must be sorted.
-func (p *Params) Pair(names []Param) (s Pairings) {
+func (p *Params) Pair(names []rules.Param) (s Pairings) {
 	if p.pairing == nil { // few requests need one
 		p.pairing = new(pairing)
 	}
@@ -138,7 +140,7 @@ func (p *Params) Pair(names []Param) (s Pairings) {
 				continue
 			}
 			pairing.values = append(pairing.values, int32(j))
-			if len(pairing.values)-start > MaxKeys { // no pairing has a value with a higher number
+			if len(pairing.values)-start > rules.MaxKeys { // no pairing has a value with a higher number
 				break
 			}
 		}
@@ -148,11 +150,11 @@ func (p *Params) Pair(names []Param) (s Pairings) {
 		case total == 0:
 			total = n
 		default:
-			total = min(total*n, MaxKeys+1)
+			total = min(total*n, rules.MaxKeys+1)
 		}
 		pairing.ends = append(pairing.ends, int32(len(pairing.values)))
 	}
-	return Pairings{n: min(total, MaxKeys), More: total > MaxKeys}
+	return Pairings{n: min(total, rules.MaxKeys), More: total > rules.MaxKeys}
 }
 
 // AppendPairing appends "name=value&…" of the pairing with this number, which must be below

@@ -1,4 +1,4 @@
-package rules
+package keytext
 
 import (
 	"fmt"
@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // anyText generates strings of bytes that are special in some syntax, and of any other bytes.
@@ -19,11 +22,11 @@ func anyText() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(b, 0, 24), func(b []byte) string { return string(b) })
 }
 
-func anyNamed() *rapid.Generator[Param] {
+func anyNamed() *rapid.Generator[rules.Param] {
 	part := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "b", "=", "&", "a=b", "path:a"}), anyText())
-	return rapid.Custom(func(t *rapid.T) Param {
-		return Param{
-			Source: rapid.SampledFrom([]Source{Query, Query, Path, Header, RPC}).Draw(t, "source"),
+	return rapid.Custom(func(t *rapid.T) rules.Param {
+		return rules.Param{
+			Source: rapid.SampledFrom([]rules.Source{rules.Query, rules.Query, rules.Path, rules.Header, rules.RPC}).Draw(t, "source"),
 			Name:   part.Draw(t, "name"),
 			Value:  part.Draw(t, "value"),
 		}
@@ -47,7 +50,7 @@ func TestTextIsThatOfParams(t *testing.T) {
 			p.Add(q)
 		}
 		p.Sort()
-		if text, want := Text("", params...), string(p.appendEach(nil)); strings.TrimPrefix(text, "?") != want {
+		if text, want := rules.Text("", params...), string(p.appendEach(nil)); strings.TrimPrefix(text, "?") != want {
 			t.Fatalf("%q, want %q", text, want)
 		}
 	})
@@ -150,25 +153,25 @@ func TestSortIsByDecodedNameValueAndSource(t *testing.T) {
 func TestNamedParameters(t *testing.T) {
 	var p Params
 	p.AddQuery("q=1&b=2&token=3")
-	p.AddNamed(Param{Header, "X-Plan", "Gold"})
-	p.AddNamed(Param{Ctx, "user", ""})
+	p.AddNamed(rules.Param{Source: rules.Header, Name: "X-Plan", Value: "Gold"})
+	p.AddNamed(rules.Param{Source: rules.Ctx, Name: "user"})
 	p.AddPath("id", "7")
 	p.Sort()
-	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&path:id=7&q=1" || n != 3 || p.Named() != 2 {
+	if got, n := p.AppendAll(nil, &rules.Secrets{}); string(got) != "b=2&path:id=7&q=1" || n != 3 || p.Named() != 2 {
 		t.Errorf("all: %s, %d, named %d", got, n, p.Named())
 	}
-	if s := p.Combine(&By{Kind: ByEach}, &Secrets{}); s.Len() != 3 || s.Hidden != 1 {
+	if s := p.Combine(&rules.By{Kind: rules.ByEach}, &rules.Secrets{}); s.Len() != 3 || s.Hidden != 1 {
 		t.Errorf("each: %+v", s)
 	}
-	if c := p.Combine(&By{Kind: ByCombinations}, &Secrets{}); c.Len() != 3 || c.Hidden != 1 {
+	if c := p.Combine(&rules.By{Kind: rules.ByCombinations}, &rules.Secrets{}); c.Len() != 3 || c.Hidden != 1 {
 		t.Errorf("combinations: %+v", c)
 	}
-	if got, n, ok := p.AppendNamed(nil, []Param{{Source: Header, Name: "x-plan"}, {Source: Ctx, Name: "user"}, {Name: "b"}}); string(got) != "b=2&ctx:user=&header:x-plan=Gold" || n != 3 || !ok {
+	if got, n, ok := p.AppendNamed(nil, []rules.Param{{Source: rules.Header, Name: "x-plan"}, {Source: rules.Ctx, Name: "user"}, {Name: "b"}}); string(got) != "b=2&ctx:user=&header:x-plan=Gold" || n != 3 || !ok {
 		t.Errorf("names: %s, %d, %v", got, n, ok)
 	}
-	p.Drop(Header)
-	p.Drop(Path)
-	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&q=1" || n != 2 || p.Named() != 1 || p.Len() != 4 {
+	p.Drop(rules.Header)
+	p.Drop(rules.Path)
+	if got, n := p.AppendAll(nil, &rules.Secrets{}); string(got) != "b=2&q=1" || n != 2 || p.Named() != 1 || p.Len() != 4 {
 		t.Errorf("after Drop: %s, %d, named %d of %d", got, n, p.Named(), p.Len())
 	}
 	p.Reset()
@@ -182,7 +185,7 @@ func TestAppendAllLeavesSecretsOut(t *testing.T) {
 	p.AddQuery("q=1&access_token=abc&user%5Bpassword%5D=x&b=2")
 	p.AddPath("token", "t")
 	p.Sort()
-	got, n := p.AppendAll([]byte("r?"), &Secrets{})
+	got, n := p.AppendAll([]byte("r?"), &rules.Secrets{})
 	if string(got) != "r?b=2&q=1" || n != 2 {
 		t.Errorf("%q, %d", got, n)
 	}
@@ -193,17 +196,17 @@ func TestAppendNamedTakesNameAndSource(t *testing.T) {
 	p.AddQuery("id=1&q=a%20b&x=3&x=4")
 	p.AddPath("id", "7+%2b")
 	p.Sort()
-	got, n, ok := p.AppendNamed(nil, []Param{{Source: Path, Name: "id"}, {Name: "q"}, {Name: "missing"}})
+	got, n, ok := p.AppendNamed(nil, []rules.Param{{Source: rules.Path, Name: "id"}, {Name: "q"}, {Name: "missing"}})
 	if want := "path:id=7%2B%2B&q=a%20b"; string(got) != want || n != 2 || !ok {
 		t.Errorf("%q, %d, %v; want %q, 2", got, n, ok, want)
 	}
-	if got, n, ok := p.AppendNamed(nil, []Param{{Name: "missing"}}); len(got) != 0 || n != 0 || !ok {
+	if got, n, ok := p.AppendNamed(nil, []rules.Param{{Name: "missing"}}); len(got) != 0 || n != 0 || !ok {
 		t.Errorf("%q, %d, %v of a name that is not there", got, n, ok)
 	}
-	if _, _, ok := p.AppendNamed(nil, []Param{{Name: "q"}, {Name: "x"}}); ok {
+	if _, _, ok := p.AppendNamed(nil, []rules.Param{{Name: "q"}, {Name: "x"}}); ok {
 		t.Error("a name with two values makes one key")
 	}
-	many := make([]Param, 70)
+	many := make([]rules.Param, 70)
 	for i := range many {
 		many[i].Name = fmt.Sprint("n", i)
 	}
@@ -220,11 +223,11 @@ func TestParamsAreReusedWithoutTraces(t *testing.T) {
 		var reused Params
 		for range rapid.IntRange(1, 5).Draw(t, "requests") {
 			reused.Reset()
-			var fresh []Param
+			var fresh []rules.Param
 			for range rapid.IntRange(0, 5).Draw(t, "parts") {
 				if raw := anyText().Draw(t, "raw"); rapid.Bool().Draw(t, "path") {
 					reused.AddPath("id", raw)
-					fresh = append(fresh, Param{Path, "id", string(AppendDecoded(nil, raw, false))})
+					fresh = append(fresh, rules.Param{Source: rules.Path, Name: "id", Value: string(base.AppendDecoded(nil, raw, false))})
 				} else {
 					reused.AddQuery(raw)
 					var one Params
@@ -256,7 +259,7 @@ func TestParamsAreReusedWithoutTraces(t *testing.T) {
 func TestResetKeepsNoMonster(t *testing.T) {
 	var p Params
 	for size, kept := range map[int]bool{1000: true, keepDecoded + 1: false} {
-		p.Add(Param{Query, "q", strings.Repeat("x", size)})
+		p.Add(rules.Param{Source: rules.Query, Name: "q", Value: strings.Repeat("x", size)})
 		p.Reset()
 		if got := cap(p.decoded) > 0; got != kept {
 			t.Errorf("the buffer of a value of %d bytes: kept %v, want %v", size, got, kept)
@@ -267,7 +270,7 @@ func TestResetKeepsNoMonster(t *testing.T) {
 func TestParamsDoNotAllocateOnceWarm(t *testing.T) {
 	var p Params
 	var key []byte
-	var secrets Secrets
+	var secrets rules.Secrets
 	for _, query := range []string{"q=phone&page=2", "q=a%20b+c&%C3%A9=%zz&x=%2541", strings.Repeat("k=v&", 50)} {
 		work := func() {
 			p.Reset()
@@ -320,7 +323,7 @@ func BenchmarkParams(b *testing.B) {
 		b.Run(query, func(b *testing.B) {
 			var p Params
 			var key []byte
-			var secrets Secrets
+			var secrets rules.Secrets
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Reset()

@@ -1,4 +1,4 @@
-package rules
+package keytext
 
 import (
 	"cmp"
@@ -7,12 +7,13 @@ import (
 	"unsafe"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A Canonicalizer rewrites keys of one rule that another program wrote to the text under which
 // instances count them. It is not safe for concurrent use.
 type Canonicalizer struct {
-	rule   *Rule
+	rule   *rules.Rule
 	params Params // scratch space
 	// head is the text of the last canonical key up to its last value. A key is canonical as well
 	// if it begins with head and has no reserved byte after it. In nearly all traffic, keys of
@@ -22,11 +23,11 @@ type Canonicalizer struct {
 }
 
 // NewCanonicalizer returns a Canonicalizer for the keys of r.
-func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
+func NewCanonicalizer(r *rules.Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
 
 // Append appends the canonical form of a key that another program wrote as text: the form under
 // which instances count it. Its parameters are sorted, its escapes are as [Params] writes them,
-// and it is cut to [MaxText] bytes. If text is canonical already, Append appends nothing and
+// and it is cut to [rules.MaxText] bytes. If text is canonical already, Append appends nothing and
 // changed is false.
 //
 // Nearly every text is canonical, and one pass over it shows that. Append does not change:
@@ -42,13 +43,13 @@ func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
 // any route.
 func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 	s := unsafe.String(unsafe.SliceData(text), len(text)) // valid until the parameters are reset
-	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || base.IsCutKey(text)) {
+	if len(s) <= rules.MaxText && (c.isAlike(s) || c.isCanonical(s) || base.IsCutKey(text)) {
 		return dst, false
 	}
 	start := len(dst)
 	dst = AppendCanonical(dst, c.rule, s, &c.params, nil)
-	if n := len(dst) - start; n > MaxText {
-		dst = append(dst[:start], base.CutKey(dst[start:], MaxText)...)
+	if n := len(dst) - start; n > rules.MaxText {
+		dst = append(dst[:start], base.CutKey(dst[start:], rules.MaxText)...)
 	}
 	if string(dst[start:]) == s {
 		return dst[:start], false
@@ -57,7 +58,7 @@ func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 }
 
 // Head returns the beginning of the last text that was canonical, up to its last value. Another
-// text of at most [MaxText] bytes is canonical as well if it begins with Head and has no reserved
+// text of at most [rules.MaxText] bytes is canonical as well if it begins with Head and has no reserved
 // byte after it. Head is empty while none is known, and valid until the next Append.
 func (c *Canonicalizer) Head() []byte { return c.head }
 
@@ -78,7 +79,7 @@ func (c *Canonicalizer) isCanonical(s string) bool {
 
 // AppendCanonical appends the text of a key of the rule as guards count it: in canonical form and,
 // unless x is nil, with redacted values. p is scratch space, which is empty before and afterwards.
-func AppendCanonical(dst []byte, r *Rule, s string, p *Params, x *Redactor) []byte {
+func AppendCanonical(dst []byte, r *rules.Rule, s string, p *Params, x *Redactor) []byte {
 	route, params, hasParams := split(r, s)
 	if r.ParamsOnly {
 		dst = append(dst, route...)
@@ -105,7 +106,7 @@ func AppendCanonical(dst []byte, r *Rule, s string, p *Params, x *Redactor) []by
 // text is the route. A route may contain a "?" itself: in braces, after an optional ":name", or
 // in the name of a resource. Such a name is recognised by the rule, or because not all of it is
 // "name=value".
-func split(r *Rule, s string) (route, params string, hasParams bool) {
+func split(r *rules.Rule, s string) (route, params string, hasParams bool) {
 	end := -1
 	switch match := &r.Match.Route; {
 	case r.ParamsOnly:
@@ -132,7 +133,7 @@ func split(r *Rule, s string) (route, params string, hasParams bool) {
 
 // isReservedText reports whether the text in the place of parameters is a reserved name of a
 // count. No request can spell one, since a parameter has a "=".
-func isReservedText(r *Rule, params string) bool {
+func isReservedText(r *rules.Rule, params string) bool {
 	return params == base.TotalParams && r.Overlaps() || base.IsReservedParams(params)
 }
 
@@ -147,7 +148,7 @@ func areAssignments(s string) bool {
 }
 
 // isResource reports whether the route is the name of a resource.
-func isResource(r *Route) bool { return r.Path() == "" && !r.IsAny() }
+func isResource(r *rules.Route) bool { return r.Path() == "" && !r.IsAny() }
 
 // isRequestLine reports whether a text begins as "METHOD /path" or "METHOD host/path".
 func isRequestLine(s string) bool {
@@ -179,7 +180,7 @@ func pathEnd(s string) int {
 }
 
 // AppendRoute appends a route as keys write it. The escapes of a path, "/path" or "METHOD /path",
-// become those that [AppendPath] writes. Bytes that AppendPath would escape are kept, since a
+// become those that [base.AppendPath] writes. Bytes that AppendPath would escape are kept, since a
 // pattern may have them. A pattern with braces and the name of a resource are kept unchanged.
 func AppendRoute(dst []byte, route string) []byte {
 	if strings.IndexByte(route, '%') < 0 || strings.IndexByte(route, '{') >= 0 || !strings.HasPrefix(route, "/") && !isRequestLine(route) {
@@ -189,13 +190,13 @@ func AppendRoute(dst []byte, route string) []byte {
 	for i := 0; i < len(route); i++ {
 		c := route[i]
 		if c == '%' {
-			b, ok := Unhex(route[i:])
+			b, ok := base.Unhex(route[i:])
 			if !ok { // not escapes, then
 				return append(dst[:start], route...)
 			}
 			i += 2
-			if c = b; !Unreserved[c] {
-				dst = append(dst, '%', UpperHex[c>>4], UpperHex[c&15])
+			if c = b; !base.Unreserved[c] {
+				dst = append(dst, '%', base.UpperHex[c>>4], base.UpperHex[c&15])
 				continue
 			}
 		}
@@ -212,15 +213,15 @@ func (p *Params) addWritten(s string) {
 			continue
 		}
 		name, value, _ := strings.Cut(param, "=")
-		source, decodeName, decode := Query, decodeForm, decodeForm
+		source, decodeName, decode := rules.Query, decodeForm, decodeForm
 		if word, after, ok := strings.Cut(name, ":"); ok && word != "" {
-			if from, known := ParseSource(word); known {
+			if from, known := rules.ParseSource(word); known {
 				source, name = from, after
 			}
-			if source != Query {
+			if source != rules.Query {
 				decode, decodeName = decodePath, decodePath
 			}
-			if source == Header {
+			if source == rules.Header {
 				decodeName = decodeHeader
 			}
 		}
@@ -296,7 +297,7 @@ type written struct{ start, name, eq, end int }
 // isBefore reports whether q comes before p in the order of [Params.Sort]. The first byte of the
 // name nearly always decides.
 func (q *written) isBefore(p *written, s string) bool {
-	if x, y := s[q.name], s[p.name]; x != y && Unreserved[x] && Unreserved[y] {
+	if x, y := s[q.name], s[p.name]; x != y && base.Unreserved[x] && base.Unreserved[y] {
 		return x < y
 	}
 	c := compareEscaped(s[q.name:q.eq], s[p.name:p.eq])
@@ -309,14 +310,14 @@ func (q *written) isBefore(p *written, s string) bool {
 	return c < 0
 }
 
-func (q *written) source(s string) Source {
-	source, _ := ParseSource(strings.TrimSuffix(s[q.start:q.name], ":"))
+func (q *written) source(s string) rules.Source {
+	source, _ := rules.ParseSource(strings.TrimSuffix(s[q.start:q.name], ":"))
 	return source
 }
 
 func isCanonicalEscape(s string) bool {
-	b, ok := Unhex(s)
-	return ok && !Unreserved[b] && s[1] < 'a' && s[2] < 'a'
+	b, ok := base.Unhex(s)
+	return ok && !base.Unreserved[b] && s[1] < 'a' && s[2] < 'a'
 }
 
 // hasUpper reports whether s has an ASCII capital that is not a digit of an escape.
@@ -334,8 +335,8 @@ func hasUpper(s string) bool {
 
 // isWrittenSource reports whether word is a source that is written before a name.
 func isWrittenSource(word string) bool {
-	source, ok := ParseSource(word)
-	return ok && source != Query
+	source, ok := rules.ParseSource(word)
+	return ok && source != rules.Query
 }
 
 // compareEscaped compares the decoded bytes of two canonical texts. Two escapes that differ have
@@ -347,10 +348,10 @@ func compareEscaped(a, b string) int {
 			continue
 		}
 		if x == '%' {
-			x, _ = Unhex(a[i:])
+			x, _ = base.Unhex(a[i:])
 		}
 		if y == '%' {
-			y, _ = Unhex(b[i:])
+			y, _ = base.Unhex(b[i:])
 		}
 		return cmp.Compare(x, y)
 	}

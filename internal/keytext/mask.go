@@ -1,8 +1,11 @@
-package rules
+package keytext
 
 import (
 	"strings"
 	"unsafe"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A value can hold secrets that the parameter's name does not reveal: a URL with a user's
@@ -19,7 +22,7 @@ const maxEscapes = 3
 // Mask replaces the secrets within the values that were added since the last call. It comes after
 // [Params.Redact] and before Sort. [Params.At] still returns the original values. Parameters with
 // secret names make no key and are not changed. Mask allocates only if there is a secret.
-func (p *Params) Mask(secrets *Secrets) {
+func (p *Params) Mask(secrets *rules.Secrets) {
 	for i := range p.list {
 		q := &p.list[i]
 		if q.marks&(clean|masked|redacted) != 0 {
@@ -47,14 +50,14 @@ func mayHoldSecret(value string) bool {
 
 // maskValue returns a decoded value with its secrets replaced, and decoded as often as it took to find
 // them. found reports whether there was one.
-func maskValue(s *Secrets, value string) (masked string, found bool) {
+func maskValue(s *rules.Secrets, value string) (masked string, found bool) {
 	for range maxEscapes {
 		shown, ok := maskOnce(s, value)
 		value, found = shown, found || ok
 		if strings.IndexByte(value, '%') < 0 {
 			break
 		}
-		decoded := string(AppendDecoded(nil, value, false))
+		decoded := string(base.AppendDecoded(nil, value, false))
 		if decoded == value {
 			break
 		}
@@ -64,7 +67,7 @@ func maskValue(s *Secrets, value string) (masked string, found bool) {
 }
 
 // maskOnce replaces the secrets that value holds without further escapes.
-func maskOnce(s *Secrets, value string) (masked string, found bool) {
+func maskOnce(s *rules.Secrets, value string) (masked string, found bool) {
 	var b []byte
 	kept := 0 // of value, in b
 	replace := func(from, to int) {
@@ -103,7 +106,7 @@ func maskOnce(s *Secrets, value string) (masked string, found bool) {
 // nameBefore returns the start of the name that ends before end.
 func nameBefore(s string, end int) int {
 	start := end
-	for start > 0 && (Unreserved[s[start-1]] && s[start-1] != '~' || s[start-1] == '[' || s[start-1] == ']') {
+	for start > 0 && (base.Unreserved[s[start-1]] && s[start-1] != '~' || s[start-1] == '[' || s[start-1] == ']') {
 		start--
 	}
 	return start
@@ -114,9 +117,9 @@ func endsValue(c byte) bool { return strings.IndexByte("&;,#|\"'<>(){} \t\r\n\\"
 
 // MaskPath replaces the parts of path that look secret: the value of "/name=value" and
 // ";name=value", and the segment after one that is a secret's name, "/reset-token/…". It changes
-// path in place and returns it; [AppendPath] has written path at the end of a key. A rule can name
+// path in place and returns it; [base.AppendPath] has written path at the end of a key. A rule can name
 // a route to keep its path unchanged.
-func MaskPath(s *Secrets, path []byte) []byte {
+func MaskPath(s *rules.Secrets, path []byte) []byte {
 	out, after := 0, false // after: the segment before is a secret's name
 	for from := 0; from <= len(path); {
 		to := from
@@ -142,14 +145,14 @@ func MaskPath(s *Secrets, path []byte) []byte {
 
 // namesSecret reports whether a segment is the name of a secret that the next segment is likely
 // to hold. "/auth/login" and "/code/…" are ordinary paths.
-func namesSecret(s *Secrets, segment []byte) bool {
+func namesSecret(s *rules.Secrets, segment []byte) bool {
 	name := unsafe.String(unsafe.SliceData(segment), len(segment))
 	return s.Hides(name) && strings.IndexByte(name, '=') < 0 && !strings.EqualFold(name, "auth") && !strings.EqualFold(name, "code")
 }
 
 // maskMatrix appends a segment to dst without the values of parameters that look secret, and
 // returns the number of bytes appended. dst is an earlier part of the same path.
-func maskMatrix(s *Secrets, dst, segment []byte) int {
+func maskMatrix(s *rules.Secrets, dst, segment []byte) int {
 	n := len(dst)
 	for len(segment) > 0 {
 		end := 0

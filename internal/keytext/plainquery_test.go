@@ -1,10 +1,13 @@
-package rules
+package keytext
 
 import (
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // plainOrNot generates queries that mostly need no decoding.
@@ -23,11 +26,11 @@ func plainOrNot() *rapid.Generator[string] {
 
 // AppendPlain writes the same text as Params for the same query.
 func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
-	var secrets Secrets
+	var secrets rules.Secrets
 	plain := 0
 	check := func(t *rapid.T, raw string) {
-		names := rapid.SampledFrom([][]Param{
-			nil, {{Name: "a"}}, {{Name: "b"}, {Name: "a"}, {Name: "token"}}, {{Source: Path, Name: "a"}, {Name: "ab"}}, {{Name: ""}},
+		names := rapid.SampledFrom([][]rules.Param{
+			nil, {{Name: "a"}}, {{Name: "b"}, {Name: "a"}, {Name: "token"}}, {{Source: rules.Path, Name: "a"}, {Name: "ab"}}, {{Name: ""}},
 		}).Draw(t, "names")
 		var p Params
 		p.AddQuery(raw)
@@ -71,16 +74,16 @@ func TestAppendPlainTakesWhatIsPlain(t *testing.T) {
 		"q=a+b": true, "q=%41": true, "q=a=b": false, "q=a%3Db": false, "q=a@b": false, "q=a%40": false, "q=%2541": false, "q=é": true, "q=%": true, "q%41=1": false, "q+=1": false, "é=1": false,
 		"q=1&q=2": true, "q=1&q=%32": false, "q=+&q=1": false, "q=+&b=%": true,
 	} {
-		if _, _, _, ok := AppendPlain(make([]byte, 0, 100), raw, nil, &Secrets{}); ok != want {
+		if _, _, _, ok := AppendPlain(make([]byte, 0, 100), raw, nil, &rules.Secrets{}); ok != want {
 			t.Errorf("%q: plain is %v", raw, ok)
 		}
 	}
-	if _, _, _, ok := AppendPlain(make([]byte, 3, 3+len("b=%20&q=1")-1), "q=1&b=+", nil, &Secrets{}); ok {
+	if _, _, _, ok := AppendPlain(make([]byte, 3, 3+len("b=%20&q=1")-1), "q=1&b=+", nil, &rules.Secrets{}); ok {
 		t.Error("it writes beyond the room that there is")
 	}
 	dst := make([]byte, 0, 64)
 	for _, raw := range []string{eight, "q=caf%C3%A9+1&b=%32", strings.Repeat("q=+&b=%", 9)} {
-		if n := testing.AllocsPerRun(100, func() { AppendPlain(dst, raw, nil, &Secrets{}) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { AppendPlain(dst, raw, nil, &rules.Secrets{}) }); n != 0 {
 			t.Errorf("%s: %v allocations", raw, n)
 		}
 	}
@@ -92,7 +95,7 @@ func TestSeparators(t *testing.T) {
 		s := string(rapid.SliceOfN(rapid.Byte(), 0, maxPlainQuery).Draw(t, "s"))
 		marks := separators(s)
 		for i := range len(s) {
-			if (marks>>i&1 == 0) != Unreserved[s[i]] {
+			if (marks>>i&1 == 0) != base.Unreserved[s[i]] {
 				t.Fatalf("%q: byte %d, %q, is wrong", s, i, s[i])
 			}
 		}
@@ -104,7 +107,7 @@ func TestSeparators(t *testing.T) {
 		for at := range 9 {
 			s := []byte("012345678")
 			s[at] = byte(c)
-			if (separators(string(s)) == 0) != Unreserved[c] {
+			if (separators(string(s)) == 0) != base.Unreserved[c] {
 				t.Errorf("byte %#x at %d is wrong", c, at)
 			}
 		}

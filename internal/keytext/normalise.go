@@ -1,10 +1,13 @@
-package rules
+package keytext
 
 import (
 	"cmp"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Params holds the parameters of one request, to be written as the text of keys. Fill it with
@@ -24,7 +27,7 @@ type Params struct {
 type param struct {
 	text   string // name=value, decoded
 	eq     int32  // where in text the name ends
-	source Source
+	source rules.Source
 	marks  marks // one byte, as two would cost a store more
 }
 
@@ -60,12 +63,12 @@ func (p *Params) Len() int { return len(p.list) }
 
 // At returns parameter i with its name and value decoded and not redacted. Its strings are valid
 // until Reset.
-func (p *Params) At(i int) Param {
+func (p *Params) At(i int) rules.Param {
 	q := &p.list[i]
 	if q.marks&redacted != 0 {
-		return Param{q.source, q.name(), q.plain()}
+		return rules.Param{Source: q.source, Name: q.name(), Value: q.plain()}
 	}
-	return Param{q.source, q.name(), q.value()}
+	return rules.Param{Source: q.source, Name: q.name(), Value: q.value()}
 }
 
 // AddQuery adds the parameters of a raw query. They are decoded as a form's: "&" separates
@@ -80,7 +83,7 @@ func (p *Params) AddQuery(raw string) {
 			eq := i
 			i = skipPlain(raw, i+1)
 			if i == len(raw) || raw[i] == '&' { // as nearly all are
-				p.list = append(p.list, param{text: raw[start:i], eq: int32(eq - start), source: Query, marks: clean})
+				p.list = append(p.list, param{text: raw[start:i], eq: int32(eq - start), source: rules.Query, marks: clean})
 				continue
 			}
 		}
@@ -89,7 +92,7 @@ func (p *Params) AddQuery(raw string) {
 		}
 		if i > start {
 			name, value, _ := strings.Cut(raw[start:i], "=")
-			p.add(Query, name, value, decodeForm, decodeForm)
+			p.add(rules.Query, name, value, decodeForm, decodeForm)
 		}
 	}
 }
@@ -97,19 +100,19 @@ func (p *Params) AddQuery(raw string) {
 // skipPlain returns the index in s, from i on, of the first byte that is not unreserved, or
 // len(s).
 func skipPlain(s string, i int) int {
-	for i < len(s) && Unreserved[s[i]] {
+	for i < len(s) && base.Unreserved[s[i]] {
 		i++
 	}
 	return i
 }
 
 // AddPath adds a path value, which it decodes from its escaped form.
-func (p *Params) AddPath(name, escaped string) { p.add(Path, name, escaped, asIs, decodePath) }
+func (p *Params) AddPath(name, escaped string) { p.add(rules.Path, name, escaped, asIs, decodePath) }
 
 // Add adds one decoded parameter. The name of a header is added in lower case.
-func (p *Params) Add(q Param) {
+func (p *Params) Add(q rules.Param) {
 	decodeName := asIs
-	if q.Source == Header {
+	if q.Source == rules.Header {
 		decodeName = lowerHeader
 	}
 	p.add(q.Source, q.Name, q.Value, decodeName, asIs)
@@ -117,7 +120,7 @@ func (p *Params) Add(q Param) {
 
 // AddNamed adds one decoded parameter that is part of a key only if the rule names it. For
 // instance, headers are never part of the keys of all parameters.
-func (p *Params) AddNamed(q Param) {
+func (p *Params) AddNamed(q rules.Param) {
 	p.Add(q)
 	p.list[len(p.list)-1].marks |= named
 }
@@ -133,12 +136,12 @@ func (p *Params) Named() (n int) {
 }
 
 // Drop removes the parameters of a source.
-func (p *Params) Drop(source Source) {
+func (p *Params) Drop(source rules.Source) {
 	p.list = slices.DeleteFunc(p.list, func(q param) bool { return q.source == source })
 }
 
 // add adds a parameter whose text must be written to p.decoded.
-func (p *Params) add(source Source, name, value string, decodeName, decodeValue func(dst []byte, s string) []byte) {
+func (p *Params) add(source rules.Source, name, value string, decodeName, decodeValue func(dst []byte, s string) []byte) {
 	start := len(p.decoded)
 	p.decoded = decodeName(p.decoded, name)
 	eq := len(p.decoded)
@@ -154,12 +157,12 @@ func (p *Params) add(source Source, name, value string, decodeName, decodeValue 
 }
 
 func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
-func decodeForm(dst []byte, s string) []byte { return AppendDecoded(dst, s, true) }
-func decodePath(dst []byte, s string) []byte { return AppendDecoded(dst, s, false) }
+func decodeForm(dst []byte, s string) []byte { return base.AppendDecoded(dst, s, true) }
+func decodePath(dst []byte, s string) []byte { return base.AppendDecoded(dst, s, false) }
 
 // Header names are case-insensitive, so keys have them in lower case.
-func lowerHeader(dst []byte, s string) []byte  { return LowerFrom(asIs(dst, s), len(dst)) }
-func decodeHeader(dst []byte, s string) []byte { return LowerFrom(decodePath(dst, s), len(dst)) }
+func lowerHeader(dst []byte, s string) []byte  { return base.LowerFrom(asIs(dst, s), len(dst)) }
+func decodeHeader(dst []byte, s string) []byte { return base.LowerFrom(decodePath(dst, s), len(dst)) }
 
 func isPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
@@ -198,7 +201,7 @@ func compareParams(a, b *param) int {
 
 // AppendAll appends "name=value&…" of all parameters except hidden ones and those that AddNamed
 // added. It returns how many it appended.
-func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
+func (p *Params) AppendAll(dst []byte, secrets *rules.Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
 		if p.makesKey(i, nil, secrets) {
@@ -212,7 +215,7 @@ func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 // AppendNamed appends "name=value&…" of the parameters whose source and name are among names, and
 // returns their number. If one of them is repeated, ok is false and the appended text is no key:
 // see [Params.Pair].
-func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok bool) {
+func (p *Params) AppendNamed(dst []byte, names []rules.Param) (text []byte, n int, ok bool) {
 	var seen uint64
 	for i := range p.list {
 		index := p.list[i].indexIn(names)
@@ -231,10 +234,10 @@ func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok 
 }
 
 // among reports whether the parameter's source and name are among names.
-func (q *param) among(names []Param) bool { return q.indexIn(names) >= 0 }
+func (q *param) among(names []rules.Param) bool { return q.indexIn(names) >= 0 }
 
 // indexIn returns the index in names of the parameter's source and name, or -1.
-func (q *param) indexIn(names []Param) int {
+func (q *param) indexIn(names []rules.Param) int {
 	for i := range names {
 		if q.source == names[i].Source && q.name() == names[i].Name {
 			return i
@@ -267,15 +270,15 @@ func (p *Params) appendNext(dst []byte, i, n int) []byte {
 	if q.marks&clean != 0 {
 		return append(dst, q.text...)
 	}
-	dst = AppendEscaped(dst, q.name())
+	dst = base.AppendEscaped(dst, q.name())
 	dst = append(dst, '=')
-	return AppendEscaped(dst, q.value())
+	return base.AppendEscaped(dst, q.value())
 }
 
 // appendSource appends the prefix of a parameter's name: the source and a colon, nothing for the
 // query.
-func appendSource(dst []byte, source Source) []byte {
-	if source == Query {
+func appendSource(dst []byte, source rules.Source) []byte {
+	if source == rules.Query {
 		return dst
 	}
 	return append(append(dst, source.String()...), ':')

@@ -1,10 +1,13 @@
-package rules
+package keytext
 
 import (
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestSecretsWithinValues(t *testing.T) {
@@ -28,22 +31,22 @@ func TestSecretsWithinValues(t *testing.T) {
 		"password=":              "password=",
 	} {
 		var p Params
-		p.Add(Param{Query, "q", value})
-		p.Mask(&Secrets{})
-		p.Mask(&Secrets{}) // once
+		p.Add(rules.Param{Source: rules.Query, Name: "q", Value: value})
+		p.Mask(&rules.Secrets{})
+		p.Mask(&rules.Secrets{}) // once
 		p.Sort()
-		if got, _ := p.AppendAll(nil, &Secrets{}); string(got) != "q="+string(AppendEscaped(nil, want)) {
+		if got, _ := p.AppendAll(nil, &rules.Secrets{}); string(got) != "q="+string(base.AppendEscaped(nil, want)) {
 			t.Errorf("%q makes %s, want the value %s", value, got, want)
 		}
-		if got := p.At(0); got != (Param{Query, "q", value}) {
+		if got := p.At(0); got != (rules.Param{Source: rules.Query, Name: "q", Value: value}) {
 			t.Errorf("At is %+v, want the value as it came, %q", got, value)
 		}
 	}
 	// A parameter whose name is secret makes no key, whatever its value.
 	var p Params
 	p.AddQuery("token=https://u:p@h/")
-	p.Mask(&Secrets{})
-	if got, n := p.AppendAll(nil, &Secrets{}); n != 0 {
+	p.Mask(&rules.Secrets{})
+	if got, n := p.AppendAll(nil, &rules.Secrets{}); n != 0 {
 		t.Errorf("a secret name makes %s", got)
 	}
 }
@@ -61,7 +64,7 @@ func TestSecretsInPaths(t *testing.T) {
 		"/": "/", "": "", "*": "*", "/auth/login": "/auth/login", "/code/go": "/code/go", "/oauth/token": "/oauth/token",
 		"/token/": "/token/", "/a=b;c=d//e": "/a=b;c=d//e", "/tokens/7": "/tokens/7",
 	} {
-		if got := string(MaskPath(&Secrets{}, []byte(path))); got != want {
+		if got := string(MaskPath(&rules.Secrets{}, []byte(path))); got != want {
 			t.Errorf("%s makes %s, want %s", path, got, want)
 		}
 	}
@@ -77,16 +80,16 @@ func TestNoKeyHasASecretWithinAValue(t *testing.T) {
 			rapid.SampledFrom([]string{"password=" + secret, "id_token=" + secret, "https://ann:" + secret + "@host/", "user[pwd]=" + secret}).Draw(t, "holds") +
 			rapid.SampledFrom([]string{"", "&q=1", ";x", " y"}).Draw(t, "after")
 		for range rapid.IntRange(0, maxEscapes-1).Draw(t, "escapes") {
-			value = string(AppendEscaped(nil, value))
+			value = string(base.AppendEscaped(nil, value))
 		}
 		var p Params
-		p.AddQuery("q=" + string(AppendEscaped(nil, value)) + "&b=1")
-		p.Mask(&Secrets{})
+		p.AddQuery("q=" + string(base.AppendEscaped(nil, value)) + "&b=1")
+		p.Mask(&rules.Secrets{})
 		p.Sort()
-		if got, n := p.AppendAll(nil, &Secrets{}); n != 2 || strings.Contains(string(got), secret) {
+		if got, n := p.AppendAll(nil, &rules.Secrets{}); n != 2 || strings.Contains(string(got), secret) {
 			t.Fatalf("%q makes %s", value, got)
 		}
-		if got, _, _, ok := AppendPlain(make([]byte, 0, 200), "q="+string(AppendEscaped(nil, value)), nil, &Secrets{}); ok && strings.Contains(string(got), secret) {
+		if got, _, _, ok := AppendPlain(make([]byte, 0, 200), "q="+string(base.AppendEscaped(nil, value)), nil, &rules.Secrets{}); ok && strings.Contains(string(got), secret) {
 			t.Fatalf("%q makes %s without Params", value, got)
 		}
 	})

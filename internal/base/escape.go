@@ -1,6 +1,4 @@
-package rules
-
-import "github.com/hotparam/hotparam/internal/base"
+package base
 
 // Keys have the unreserved bytes of RFC 3986 unchanged and every other byte as %HH in
 // upper case.
@@ -52,8 +50,8 @@ func Unhex(s string) (byte, bool) {
 	if len(s) < 3 {
 		return 0, false
 	}
-	hi, ok1 := base.HexDigit(s[1])
-	lo, ok2 := base.HexDigit(s[2])
+	hi, ok1 := HexDigit(s[1])
+	lo, ok2 := HexDigit(s[2])
 	return hi<<4 | lo, ok1 && ok2
 }
 
