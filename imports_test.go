@@ -20,6 +20,7 @@ const module = "github.com/hotparam/hotparam"
 // purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
 	"rules":               {"internal/answer", "internal/base"},
+	"internal/keytext":    {"internal/base", "rules"},
 	"internal/wire":       {"internal/base", "rules"},
 	"limiter":             {"internal/base", "internal/loglimit", "limiter/internal/breaker", "limiter/internal/calendar", "rules"},
 	"limiter/semaphore":   {"limiter", "rules"},
@@ -38,7 +39,7 @@ var arrows = map[string][]string{
 	"collector/internal/former":  {"rules"},
 	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "internal/wire"},
 	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
-	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire"},
+	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire", "internal/keytext"},
 	"aggregator/internal/blame":  {"rules", "internal/wire"},
 	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire"},
 	"internal/ring":              nil,
@@ -49,15 +50,15 @@ var arrows = map[string][]string{
 	"internal/statsdsource":       {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire"},
 	"internal/kafkaclient":        {"internal/base", "kafka"},
 	"internal/kafkasource":        {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
-	"cmd/internal/graphitesource": {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire"},
+	"cmd/internal/graphitesource": {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire", "internal/keytext"},
 	"limiter/redislimiter":        {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":    {"internal/base"},
 	"limiter/internal/calendar":   {"rules"},
 	"middleware/internal/holding": {"limiter", "rules"},
-	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "middleware/internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
+	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "middleware/internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire", "internal/keytext"},
 
 	// The common part of adapters, and the suite that they pass.
-	"middleware/adapter":        {"middleware", "rules"},
+	"middleware/adapter":        {"middleware", "rules", "internal/base"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware/sharing", "middleware", "rules"},
 
@@ -139,13 +140,13 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "cmd/internal/graphitesource", "internal/accesslog", "internal/bench", "cmd/internal/daemon", "cmd/internal/demo", "cmd/internal/demo/data", "cmd/internal/demo/screen", "cmd/internal/doctor", "cmd/internal/explain", "internal/figure", "internal/filewatch", "cmd/internal/follow", "cmd/internal/gateway", "cmd/internal/gateway/service", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkafake", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "internal/onhot", "cmd/internal/page", "internal/redisconfig", "cmd/internal/replay", "config/rulesfile", "cmd/internal/sdnotify", "middleware/sharing", "cmd/internal/status", "cmd/internal/suggest", "cmd/internal/termtext", "cmd/internal/top", "cmd/internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/admitted", "internal/base", "internal/baseline", "internal/capacity", "internal/keytext", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkaclient", "internal/kafkasource", "cmd/internal/graphitesource", "internal/accesslog", "internal/bench", "cmd/internal/daemon", "cmd/internal/demo", "cmd/internal/demo/data", "cmd/internal/demo/screen", "cmd/internal/doctor", "cmd/internal/explain", "internal/figure", "internal/filewatch", "cmd/internal/follow", "cmd/internal/gateway", "cmd/internal/gateway/service", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkafake", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "internal/onhot", "cmd/internal/page", "internal/redisconfig", "cmd/internal/replay", "config/rulesfile", "cmd/internal/sdnotify", "middleware/sharing", "cmd/internal/status", "cmd/internal/suggest", "cmd/internal/termtext", "cmd/internal/top", "cmd/internal/webhook")
 )
 
 // standardOnly are the packages that, with all their imports, add only the standard library and
 // this module's packages to a build. So a guarded API does not pull in Redis, Kafka or a StatsD
 // client until its program asks for one.
-var standardOnly = []string{"internal/base", "middleware/internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"internal/base", "internal/keytext", "middleware/internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may import. The
 // listed packages are excepted, since they are made for tests, or are a program that runs without
