@@ -46,11 +46,11 @@ bench-peers: ## compare with the peers: medians of PASSES passes, as a table (mi
 		go test -run '^$$' -bench . -cpu 1 -benchtime 0.5s . || exit 1; \
 	done | go run ./cmd/table
 
-bench-fleet: build ## compare limits over all instances with those of others, as a table in docs/LIMITS.md (six minutes, needs redis-server)
+bench-fleet: ## compare limits over all instances with those of others, as a table in docs/LIMITS.md (six minutes, needs redis-server)
 	cd benchmarks && go run ./cmd/fleet -page ../docs/LIMITS.md -picture ../docs/images/fleet.svg
 
 bench-page: build ## measure with hotparam bench, as docs/BENCH.md (five minutes, needs redis-server)
-	go run ./checks/bench/cmd/benchpage bin/hotparam docs
+	go run ./cmd/benchpage bin/hotparam docs
 
 bench-gateways: build ## measure what the guard's doors add to a request through real gateways, as a table in docs/GATEWAYS.md (four minutes, needs redis-server and nginx)
 	go run ./checks/bench/cmd/benchgateways bin/hotparam docs/GATEWAYS.md

@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/statsd_exporter/pkg/mapper"
 
 	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -182,7 +182,7 @@ func wantLines(b *testing.B, got int64) {
 // minimal calls f for each line of a packet. It does the least work that any reader must do.
 func minimal(packet []byte, f func(key []byte, n int64)) {
 	for len(packet) > 0 {
-		key, n, rest, ok := bench.CutLine(packet, len(linePrefix))
+		key, n, rest, ok := yardstick.CutLine(packet, len(linePrefix))
 		if packet = rest; ok {
 			f(key, n)
 		}

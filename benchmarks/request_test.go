@@ -20,8 +20,8 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -47,11 +47,11 @@ func BenchmarkRequest(b *testing.B) {
 		counts := make(map[uint64]*atomic.Int64, distinct)
 		var buf [64]byte
 		for _, q := range queries {
-			counts[maphash.Bytes(seed, bench.SortTwo(buf[:0], q))] = new(atomic.Int64)
+			counts[maphash.Bytes(seed, yardstick.SortTwo(buf[:0], q))] = new(atomic.Int64)
 		}
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			counts[maphash.Bytes(seed, bench.SortTwo(buf[:0], queries[i%draws]))].Add(1)
+			counts[maphash.Bytes(seed, yardstick.SortTwo(buf[:0], queries[i%draws]))].Add(1)
 		}
 	})
 	b.Run("parse+encode", func(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // StreamSize is the size of a generated stream.
@@ -121,6 +121,6 @@ func Square(s StreamSize, rate float64, period time.Duration) func(seed uint64) 
 
 // zipf returns a function that draws numbers below n by the Zipf law.
 func zipf(seed uint64, n int32, exponent float64) func() int32 {
-	z := bench.NewZipf(rand.New(rand.NewPCG(seed, 2)), exponent, int(n))
+	z := yardstick.NewZipf(rand.New(rand.NewPCG(seed, 2)), exponent, int(n))
 	return func() int32 { return int32(z.Draw() - 1) }
 }

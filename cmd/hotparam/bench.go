@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 )
 
 func newBench(s streams) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/rules"
 )

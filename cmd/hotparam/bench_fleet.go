@@ -1,13 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -66,45 +68,46 @@ const (
 	maxFor    = 10 * time.Minute
 )
 
-func (f *fleetFlags) config() (bench.FleetConfig, error) {
+func (f *fleetFlags) config() (yardstick.FleetConfig, error) {
 	rate, err := rules.ParseRate(f.rate)
 	switch {
 	case err != nil:
-		return bench.FleetConfig{}, fmt.Errorf("--rate %s: %w", f.rate, err)
+		return yardstick.FleetConfig{}, fmt.Errorf("--rate %s: %w", f.rate, err)
 	case f.instances < 1 || f.instances > maxInstances:
-		return bench.FleetConfig{}, fmt.Errorf("--instances %d: must be 1 to %d", f.instances, maxInstances)
+		return yardstick.FleetConfig{}, fmt.Errorf("--instances %d: must be 1 to %d", f.instances, maxInstances)
 	case f.burst < 1 || f.burst > rules.MaxRate:
-		return bench.FleetConfig{}, fmt.Errorf("--burst %d: must be 1 to %d", f.burst, rules.MaxRate)
+		return yardstick.FleetConfig{}, fmt.Errorf("--burst %d: must be 1 to %d", f.burst, rules.MaxRate)
 	case f.lasts <= 0 || f.lasts > maxFor:
-		return bench.FleetConfig{}, fmt.Errorf("--for %v: must be above 0 and at most %v", f.lasts, maxFor)
+		return yardstick.FleetConfig{}, fmt.Errorf("--for %v: must be above 0 and at most %v", f.lasts, maxFor)
 	case !isSpread(f.spread):
-		return bench.FleetConfig{}, spreadError(f.spread)
+		return yardstick.FleetConfig{}, spreadError(f.spread)
 	case len(f.demand) == 0:
-		return bench.FleetConfig{}, fmt.Errorf("--demand: want one number or more")
+		return yardstick.FleetConfig{}, fmt.Errorf("--demand: want one number or more")
 	}
 	for _, d := range f.demand {
 		if !(d > 0 && d <= maxDemand) { // also NaN
-			return bench.FleetConfig{}, fmt.Errorf("--demand %v: must be above 0 and at most %d", d, maxDemand)
+			return yardstick.FleetConfig{}, fmt.Errorf("--demand %v: must be above 0 and at most %d", d, maxDemand)
 		}
 		if asked := d * float64(rate.N) * float64(f.lasts) / float64(rate.Per); asked > maxAsked {
-			return bench.FleetConfig{}, fmt.Errorf("--rate %v × --demand %v in --for %v: %.0f requests, at most %d", rate, d, f.lasts, asked, maxAsked)
+			return yardstick.FleetConfig{}, fmt.Errorf("--rate %v × --demand %v in --for %v: %.0f requests, at most %d", rate, d, f.lasts, asked, maxAsked)
 		}
 	}
-	c := bench.FleetConfig{
+	c := yardstick.FleetConfig{
 		Instances: f.instances, Quota: rules.Quota{Rate: rate, Burst: f.burst}, Demands: f.demand, Zipf: f.spread == "zipf", For: f.lasts,
 	}
-	override(&c.Redis, f.redis)
-	return c, checkRedisURL(c.Redis)
+	return c, nil
 }
 
 func runFleet(ctx context.Context, s streams, f fleetFlags) error {
 	c, err := f.config()
-	if err != nil {
+	url := ""
+	override(&url, f.redis)
+	if err := cmp.Or(err, checkRedisURL(url)); err != nil {
 		return usageError(err)
 	}
-	return runBench(s, "measurements", f.json, func(command []string, step func(done, total int)) (bench.FleetResult, error) {
-		c.Command, c.Progress = command, step
-		r, err := bench.Fleet(ctx, c)
-		return r, benchError(err, c.Redis, nil)
-	}, func(r bench.FleetResult) error { return r.WriteText(s.out, &c) })
+	return runBench(s, "measurements", f.json, func(command []string, step func(done, total int)) (yardstick.FleetResult, error) {
+		c.Progress = step
+		r, err := bench.Fleet(ctx, command, url, c)
+		return r, benchError(err, url, nil)
+	}, func(r yardstick.FleetResult) error { return r.WriteText(s.out, &c) })
 }

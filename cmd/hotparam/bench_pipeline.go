@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/bench"
 )
 
 type pipelineFlags struct {

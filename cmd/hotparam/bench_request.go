@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 )
 
 func newBenchRequest(s streams) *cobra.Command {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -113,7 +113,7 @@ func TestBenchDetect(t *testing.T) {
 		r["bounds"] <= 0 || r["wrong_bounds"] != 0 || r["cooled"] <= 0 || r["cooled_early"] != 0 || r["cooled_late"] != 0 {
 		t.Error(r)
 	}
-	trace := filepath.Join("..", "..", "internal", "demo", "data", "edgar-2017-06-30.access.log.zst")
+	trace := filepath.Join("..", "internal", "demo", "data", "edgar-2017-06-30.access.log.zst")
 	r = benchJSON(t, "detect --trace "+trace+" --by each --threshold 10", detectFields...)
 	if r["precision"] != 1 || r["recall"] != 1 || r["bounds"] <= 0 || r["wrong_bounds"] != 0 || r["cooled_early"] != 0 || r["cooled_late"] != 0 {
 		t.Error(r)

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -15,16 +16,19 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/hotparam/hotparam/checks/bench/chart"
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 func main() {
-	program := flag.String("program", "../bin/hotparam", "the hotparam `command`, which starts Redis")
 	page := flag.String("page", "", "`file` that gets the table; without it the table is printed")
 	picture := flag.String("picture", "", "`file` that gets the picture")
 	long := flag.Duration("for", 10*time.Second, "length of a measurement")
@@ -32,20 +36,33 @@ func main() {
 	logging.Disable() // go-redis logs each failed dial
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *program, *page, *picture, *long); err != nil {
+	if err := run(ctx, *page, *picture, *long); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, program, page, picture string, long time.Duration) error {
+func run(ctx context.Context, page, picture string, long time.Duration) error {
+	dir, err := os.MkdirTemp("", "hotparam-fleet-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	failed := testenv.Outside(ctx, dir, func(tb testing.TB) {
+		err = measure(ctx, testenv.Redis(tb).URL(), page, picture, long)
+	})
+	return cmp.Or(err, failed)
+}
+
+// measure measures all policies over a Redis.
+func measure(ctx context.Context, url, page, picture string, long time.Duration) error {
 	var table strings.Builder
 	fmt.Fprintf(&table, "Measured on %s with Redis on the same machine, %d processors, %s each: `make bench-fleet`.\n\n",
 		time.Now().Format(time.DateOnly), runtime.NumCPU(), long)
 	table.WriteString("| demand | | use | beyond the bound | round trips/s | p50 | p99 |\n| --- | --- | ---: | ---: | ---: | ---: | ---: |\n")
 	var calls []chart.Row
 	for _, zipf := range []bool{false, true} {
-		got, err := bench.Fleet(ctx, bench.FleetConfig{
-			Command: []string{program, "bench", "part"}, Zipf: zipf, For: long, Policies: append(bench.FleetPolicies(), peers()...),
+		got, err := yardstick.Fleet(ctx, yardstick.FleetConfig{
+			Connect: func() (redis.UniversalClient, error) { return hotkeys.NewClient(url) }, Namespace: fmt.Sprintf("fleet-%v", zipf), Zipf: zipf, For: long, Policies: append(yardstick.FleetPolicies(), peers()...),
 			Progress: func(done, total int) { log.Printf("%d of %d measurements, Zipf %v", done, total, zipf) },
 		})
 		if err != nil {
@@ -57,7 +74,7 @@ func run(ctx context.Context, program, page, picture string, long time.Duration)
 				spread = "Zipf"
 			}
 			fmt.Fprintf(&table, "| %g ×, %s | %s | %.1f%% | %.0f | %.0f | %s | %s |\n",
-				r.Demand, spread, r.Policy, 100*r.Use, r.Overshoot, r.Calls, bench.Micros(r.P50US), bench.Micros(r.P99US))
+				r.Demand, spread, r.Policy, 100*r.Use, r.Overshoot, r.Calls, yardstick.Micros(r.P50US), yardstick.Micros(r.P99US))
 			if r.Errors > 0 {
 				log.Printf("%s: %d errors of %d requests", r.Policy, r.Errors, r.Asked)
 			}

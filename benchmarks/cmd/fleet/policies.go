@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // peers returns other policies for one limit over all instances.
-func peers() []bench.FleetPolicy {
-	return []bench.FleetPolicy{
+func peers() []yardstick.FleetPolicy {
+	return []yardstick.FleetPolicy{
 		{Name: "redis_rate", Start: startRedisRate},
 		{Name: "a counter in Redis", Start: startCounter},
 		{Name: "counters each 100 ms", Start: startSynchronised},
@@ -23,7 +23,7 @@ func peers() []bench.FleetPolicy {
 }
 
 // startRedisRate starts an instance that asks redis_rate for each request.
-func startRedisRate(client redis.UniversalClient, limit bench.FleetLimit) (bench.FleetTake, error) {
+func startRedisRate(client redis.UniversalClient, limit yardstick.FleetLimit) (yardstick.FleetTake, error) {
 	limiter, key, q := redis_rate.NewLimiter(client), limit.Namespace+":"+limit.Key, limit.Quota
 	l := redis_rate.Limit{Rate: int(q.Rate.N), Burst: int(q.Burst), Period: q.Rate.Per}
 	return func(ctx context.Context) (bool, error) {
@@ -37,7 +37,7 @@ func startRedisRate(client redis.UniversalClient, limit bench.FleetLimit) (bench
 
 // window returns the key of a counter for the clock's second, which is the window that these
 // policies know.
-func window(limit bench.FleetLimit, now time.Time) string {
+func window(limit yardstick.FleetLimit, now time.Time) string {
 	return fmt.Sprintf("%s:%s_%d", limit.Namespace, limit.Key, now.Unix())
 }
 
@@ -54,7 +54,7 @@ func count(ctx context.Context, client redis.UniversalClient, key string, n int6
 
 // startCounter starts an instance that does for each request what envoyproxy/ratelimit does with
 // Redis: INCRBY and EXPIRE in one pipeline, on the key of the clock's second.
-func startCounter(client redis.UniversalClient, limit bench.FleetLimit) (bench.FleetTake, error) {
+func startCounter(client redis.UniversalClient, limit yardstick.FleetLimit) (yardstick.FleetTake, error) {
 	maximum := limit.Quota.Rate.N
 	return func(ctx context.Context) (bool, error) {
 		n, err := count(ctx, client, window(limit, time.Now()), 1)
@@ -67,7 +67,7 @@ const syncEvery = 100 * time.Millisecond
 
 // startSynchronised starts an instance that counts in memory and adds its count to Redis every 100
 // ms, as Kong's plugins do with sync_rate 0.1.
-func startSynchronised(client redis.UniversalClient, limit bench.FleetLimit) (bench.FleetTake, error) {
+func startSynchronised(client redis.UniversalClient, limit yardstick.FleetLimit) (yardstick.FleetTake, error) {
 	var (
 		mu           sync.Mutex
 		key          string

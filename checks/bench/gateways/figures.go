@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // Measurement is the result of a run.
 type Measurement struct {
-	Machine     bench.Machine
+	Machine     yardstick.Machine
 	Busy        float64 // share of the processors' time in use before it began, 0 to 1
 	Rate        int     // requests per second
 	Connections int
@@ -53,7 +53,7 @@ func spreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
 	}
-	return Spread{Median: bench.Median(values), Least: slices.Min(values), Most: slices.Max(values)}
+	return Spread{Median: yardstick.Median(values), Least: slices.Min(values), Most: slices.Max(values)}
 }
 
 // figure returns a quantity of a turn.
@@ -84,7 +84,7 @@ func (r *VariantRow) median(fig figure) time.Duration {
 	for i := range r.Turns {
 		values[i] = float64(fig(&r.Turns[i]))
 	}
-	return time.Duration(bench.Median(values))
+	return time.Duration(yardstick.Median(values))
 }
 
 // wrongShare returns the share of requests with an unexpected answer or without a decision.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/bench/load"
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // Config configures [Run]. Only Program is required.
@@ -63,7 +63,7 @@ func Run(ctx context.Context, c Config) (*Measurement, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory, which the system removes in the end
-	r := &Measurement{Machine: bench.ThisMachine(ctx), Rate: c.Rate, Connections: c.Connections, Slice: c.Slice, Turns: c.Turns}
+	r := &Measurement{Machine: yardstick.ThisMachine(ctx), Rate: c.Rate, Connections: c.Connections, Slice: c.Slice, Turns: c.Turns}
 	if r.Busy, err = busy(ctx, time.Second); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
 	}
 	slices.Sort(took)
 	slices.Sort(late)
-	t.P50, t.P99, t.LateP99 = bench.Percentile(took, 50), bench.Percentile(took, 99), bench.Percentile(late, 99)
+	t.P50, t.P99, t.LateP99 = yardstick.Percentile(took, 50), yardstick.Percentile(took, 99), yardstick.Percentile(late, 99)
 	if v.service != nil {
 		t.Undecided = max(0, (n+lead)*v.decides-(now-decided))
 	}

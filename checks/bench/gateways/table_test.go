@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // turns returns turns with these latencies and processor times, all in µs.
@@ -21,7 +21,7 @@ func turns(all ...[5]int) (turns []Turn) {
 
 func result() *Measurement {
 	return &Measurement{
-		Machine: bench.Machine{Date: "2026-11-23", CPU: "a processor", Cores: "2 processors", System: "linux/amd64", Go: "Go 1.26", Redis: "Redis 7"},
+		Machine: yardstick.Machine{Date: "2026-11-23", CPU: "a processor", Cores: "2 processors", System: "linux/amd64", Go: "Go 1.26", Redis: "Redis 7"},
 		Rate:    1000, Connections: 32, Turns: 3, Slice: 600 * time.Millisecond, Busy: 0.02,
 		Gateways: []Gateway{{
 			Name: "Envoy", Version: "1.40.0",

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // testValues is small, so that the structures that count the values are quickly warm.
@@ -77,7 +79,7 @@ func TestRequestLoadIsWhatItSays(t *testing.T) {
 	if sum != 1000 || len(l.counts) != testValues {
 		t.Errorf("the floor counted %d of %d keys", sum, len(l.counts))
 	}
-	if got := string(SortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
+	if got := string(yardstick.SortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
 		t.Errorf("sorted: %q", got)
 	}
 	// A case that fails its own check gives no figure.

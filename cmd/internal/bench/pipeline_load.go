@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -44,11 +45,11 @@ type loadKey struct {
 }
 
 func newLoad(seed uint64) *eventLoad {
-	l := &eventLoad{rand: newRand(seed), keys: make([]loadKey, loadKeys), ranks: make([]uint32, loadLoop)}
+	l := &eventLoad{rand: yardstick.NewRand(seed), keys: make([]loadKey, loadKeys), ranks: make([]uint32, loadLoop)}
 	for i := range l.keys {
 		l.keys[i] = newLoadKey(ruleTerms, rules.Text(route, rules.Param{Name: "b", Value: "2"}, rules.Param{Name: "q", Value: strconv.Itoa(i + 1)}))
 	}
-	zipf := NewZipf(l.rand, loadZipf, loadKeys)
+	zipf := yardstick.NewZipf(l.rand, loadZipf, loadKeys)
 	for i := range l.ranks {
 		l.ranks[i] = uint32(zipf.Draw() - 1)
 	}

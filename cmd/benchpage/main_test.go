@@ -17,8 +17,9 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/hotparam/hotparam/checks/bench/chart"
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // TestMain also serves as the program whose parts the test starts.
@@ -103,7 +104,7 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
 		Pipeline: chains(1.5, 0),
 	}
-	marks := func(f figures) int { return strings.Count(page(bench.Machine{}, p, f), "◄") - 1 } // the legend has one
+	marks := func(f figures) int { return strings.Count(page(yardstick.Machine{}, p, f), "◄") - 1 } // the legend has one
 	if n := marks(good); n != 0 {
 		t.Errorf("%d marks where all goals are reached", n)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/ipv4"
+
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // The stream of a sender: "shop.hot_param.b=2&q=1:1|c", 20 lines a packet, 100,000 values of q by
@@ -47,7 +49,7 @@ func appendKey(dst []byte, value int) []byte {
 
 // Packets generates n packets of lines.
 func Packets(n int) [][]byte {
-	zipf := NewZipf(newRand(1), lineZipf, lineValues)
+	zipf := yardstick.NewZipf(yardstick.NewRand(1), lineZipf, lineValues)
 	made := make([][]byte, n)
 	for i := range made {
 		var p []byte
@@ -134,7 +136,7 @@ func joined(packets [][]byte, conn *net.UDPConn) (all []message) {
 			all = append(all, message{ipv4.Message{Buffers: [][]byte{bytes.Join(some, nil)}, OOB: segments(conn, length)}, int64(len(some))})
 		}
 	}
-	rnd := newRand(2)
+	rnd := yardstick.NewRand(2)
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
@@ -163,7 +165,7 @@ func flood(conns []*ipv4.PacketConn, messages []message, over *atomic.Bool) (sen
 // number sent.
 func trickle(conns []*ipv4.PacketConn, packets []message, rate int, over *atomic.Bool) (sent int64, err error) {
 	exactSleep()
-	rnd, due := newRand(3), time.Now()
+	rnd, due := yardstick.NewRand(3), time.Now()
 	for !over.Load() {
 		due = due.Add(time.Duration(rnd.ExpFloat64() * float64(time.Second) / float64(rate)))
 		if wait := time.Until(due); wait > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -68,7 +69,7 @@ func (c *DetectConfig) stream(ctx context.Context, w rules.Window) (_ lineStream
 	if c.Generate != nil {
 		return &generated{
 			Generate: *c.Generate, prefix: prefix, pane: int64(w.Pane), window: rule.Hot[0].Rate.Per,
-			zipf: NewZipf(newRand(c.Generate.Seed), c.Generate.Zipf, c.Generate.Keys),
+			zipf: yardstick.NewZipf(yardstick.NewRand(c.Generate.Seed), c.Generate.Zipf, c.Generate.Keys),
 		}, func() {}, nil
 	}
 	l := &logged{prefix: prefix, pane: int64(w.Pane), log: c.Log}
@@ -91,7 +92,7 @@ type generated struct {
 	prefix string
 	pane   int64
 	window time.Duration
-	zipf   *Zipf
+	zipf   *yardstick.Zipf
 	done   int64
 	key    []byte
 }

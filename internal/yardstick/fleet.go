@@ -1,22 +1,24 @@
-package bench
+package yardstick
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam/rules"
 )
 
-// FleetConfig configures [Fleet]. Command is required. The zero value of any other field is its
-// default.
+// FleetConfig configures [Fleet]. Connect and Namespace are required. The zero value of any other
+// field is its default.
 type FleetConfig struct {
-	// Command is the command that starts a part of this program: see [RunPart].
-	Command []string
+	// Connect returns a client of the Redis to use, for an instance.
+	Connect func() (redis.UniversalClient, error)
+	// Namespace is that of the keys in Redis.
+	Namespace string
 	// Instances is the number of instances. Zero means 20.
 	Instances int
 	// Quota is the limit. Zero means 5,000/s with a burst of 500.
@@ -30,9 +32,6 @@ type FleetConfig struct {
 	For time.Duration
 	// Policies are compared, in turns. Nil means [FleetPolicies].
 	Policies []FleetPolicy
-	// Redis is the URL of a Redis to use. If it is empty, a redis-server from the PATH is
-	// started.
-	Redis string
 	// Progress, if not nil, is called with the number of measurements done and the total.
 	Progress func(done, total int)
 }
@@ -88,11 +87,6 @@ const fleetWarmUp = 500 * time.Millisecond
 // process, each with its own client of a real Redis. The key becomes hot with its first request.
 func Fleet(ctx context.Context, c FleetConfig) (result FleetResult, err error) {
 	c.setDefaults()
-	h := newHarness(c.Command, c.Redis)
-	defer func() { err = interrupted(ctx, errors.Join(err, h.stop())) }()
-	if err := h.useRedis(ctx); err != nil {
-		return result, err
-	}
 	var clients []*countedClient
 	defer func() {
 		for _, client := range clients {
@@ -100,7 +94,7 @@ func Fleet(ctx context.Context, c FleetConfig) (result FleetResult, err error) {
 		}
 	}()
 	for range c.Instances {
-		client, err := hotkeys.NewClient(h.redis)
+		client, err := c.Connect()
 		if err != nil {
 			return result, err
 		}
@@ -110,9 +104,9 @@ func Fleet(ctx context.Context, c FleetConfig) (result FleetResult, err error) {
 	}
 	for _, demand := range c.Demands {
 		for _, policy := range c.Policies {
-			load := fleetLoad{FleetConfig: c, demand: demand, policy: policy, clients: clients, rand: newRand(uint64(1000 * demand))}
+			load := fleetLoad{FleetConfig: c, demand: demand, policy: policy, clients: clients, rand: NewRand(uint64(1000 * demand))}
 			load.For = fleetWarmUp
-			limit := FleetLimit{Namespace: h.namespace, Key: fmt.Sprintf("warm-%d", len(result.Rows)), Quota: &c.Quota, Instances: c.Instances}
+			limit := FleetLimit{Namespace: c.Namespace, Key: fmt.Sprintf("warm-%d", len(result.Rows)), Quota: &c.Quota, Instances: c.Instances}
 			if _, err := load.measure(ctx, limit); err != nil {
 				return result, err
 			}

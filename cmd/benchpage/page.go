@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // Goals of the design for the figures.
@@ -29,7 +30,7 @@ func missed(ok bool) string {
 }
 
 // page returns the text of docs/BENCH.md.
-func page(m bench.Machine, p plan, f figures) string {
+func page(m yardstick.Machine, p plan, f figures) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w(`# Measured
@@ -209,7 +210,7 @@ Requests are spread over the instances evenly, or by Zipf's law with exponent 1.
 		if e.Urgent {
 			goal = goalUrgent
 		}
-		first := func(p float64) float64 { return float64(bench.Percentile(e.First, p).Microseconds()) / 1000 }
+		first := func(p float64) float64 { return float64(yardstick.Percentile(e.First, p).Microseconds()) / 1000 }
 		w("| %s | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %.1f ms | %g ms%s |",
 			e.name(), e.P50MS, e.P99MS, e.MaxMS, first(50), first(99), goal, missed(e.P99MS <= goal))
 	}

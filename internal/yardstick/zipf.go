@@ -1,4 +1,4 @@
-package bench
+package yardstick
 
 import (
 	"math"
@@ -73,5 +73,5 @@ func log1pOver(x float64) float64 {
 	return 1 - x*(0.5-x/3)
 }
 
-// newRand returns the random source for a seed.
-func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x686f747061726d)) }
+// NewRand returns the random source for a seed.
+func NewRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x686f747061726d)) }

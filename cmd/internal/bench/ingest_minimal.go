@@ -1,15 +1,15 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // minimal is the least code that reads these lines, and no others: no daemon around it, no
@@ -80,7 +80,7 @@ func (m *minimal) read(ctx context.Context, conn *net.UDPConn) error {
 // lines. The lines have the form that a sender of [Ingest] writes.
 func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 	for len(packet) > 0 {
-		key, n, tail, ok := CutLine(packet, len(linePrefix))
+		key, n, tail, ok := yardstick.CutLine(packet, len(linePrefix))
 		packet = tail
 		if !ok {
 			continue
@@ -94,21 +94,4 @@ func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 		lines++
 	}
 	return lines
-}
-
-// CutLine parses the first line of a packet, "PREFIXKEY:N|c" with a prefix of that length, and
-// returns its key, its count and the rest of the packet. It does only the work that any reader
-// must do, and shares no code with package decode, which is compared with it. ok is false if the
-// line has another form.
-func CutLine(packet []byte, prefix int) (key []byte, n int64, tail []byte, ok bool) {
-	line := packet
-	if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-		line, tail = packet[:end], packet[end+1:]
-	}
-	colon := bytes.IndexByte(line, ':')
-	if colon < prefix || !bytes.HasSuffix(line, []byte("|c")) {
-		return nil, 0, tail, false
-	}
-	n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
-	return line[prefix:colon], n, tail, err == nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // Transports of a [Pipeline].
@@ -191,7 +192,7 @@ func (p *pipeline) measure(ctx context.Context) (r PipelineResult, err error) {
 	r.Instances = round(cpu.Seconds(), 1000)
 	r.Aggregator = round((after.CPU - before.CPU).Seconds(), 1000)
 	r.CPUSeconds = round(r.Instances+r.Aggregator, 1000)
-	r.LagMS, r.Probes = round(float64(Percentile(lags, 99))/1e6, 10), len(lags)
+	r.LagMS, r.Probes = round(float64(yardstick.Percentile(lags, 99))/1e6, 10), len(lags)
 	r.Lost = r.Events - (after.Counted - before.Counted)
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // IngestConfig configures [Ingest]. Command is required.
@@ -145,7 +146,7 @@ func figuresOf(load IngestLoad, rounds, minimal []ingestRound) IngestFigures {
 	f.Minimal = &Minimal{
 		LinesPerSecond:    math.Round(medianOf(minimal, ingestRound.perSecond)),
 		LinesPerCPUSecond: math.Round(medianOf(minimal, ingestRound.perCPU)),
-		Ratio:             math.Round(Median(ratios)*1000) / 1000,
+		Ratio:             math.Round(yardstick.Median(ratios)*1000) / 1000,
 	}
 	return f
 }
@@ -155,7 +156,7 @@ func medianOf(rounds []ingestRound, f func(ingestRound) float64) float64 {
 	for i, r := range rounds {
 		values[i] = f(r)
 	}
-	return Median(values)
+	return yardstick.Median(values)
 }
 
 // ingestRound is one measurement.

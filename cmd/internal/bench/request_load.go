@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -55,9 +56,9 @@ const requestValues = 100_000
 func newRequestLoad(ctx context.Context, values int) (*requestLoad, error) {
 	l := &requestLoad{seed: maphash.MakeSeed(), counts: make(map[uint64]*atomic.Int64, values)}
 	for i := range values {
-		l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], queryOf(i+1)))] = new(atomic.Int64)
+		l.counts[maphash.Bytes(l.seed, yardstick.SortTwo(l.buf[:0], queryOf(i+1)))] = new(atomic.Int64)
 	}
-	zipf := NewZipf(newRand(1), 1.1, values)
+	zipf := yardstick.NewZipf(yardstick.NewRand(1), 1.1, values)
 	draws := 1 << bits.Len(uint(values))
 	l.queries, l.values = make([]string, draws), make([]string, draws)
 	for i := range l.queries {
@@ -94,7 +95,7 @@ func (l *requestLoad) queryIndex(i int) int { return i & (len(l.queries) - 1) }
 // floor does the least work that counts request i. It sorts two parameters without escapes by
 // hand, computes a hash, loads from a map that never changes, and makes one atomic add.
 func (l *requestLoad) floor(i int) {
-	l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], l.queries[l.queryIndex(i)]))].Add(1)
+	l.counts[maphash.Bytes(l.seed, yardstick.SortTwo(l.buf[:0], l.queries[l.queryIndex(i)]))].Add(1)
 }
 
 // check returns an error if the requests had other outcomes than the measured ones.
@@ -166,20 +167,4 @@ func (w *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *discardWriter) reset() {
 	clear(w.header)
 	w.status = 0
-}
-
-// SortTwo appends a query of two parameters to dst, with the parameters sorted and without
-// decoding. It is the least work that makes a key.
-func SortTwo(dst []byte, query string) []byte {
-	amp := 0
-	for query[amp] != '&' {
-		amp++
-	}
-	first, second := query[:amp], query[amp+1:]
-	if second < first {
-		first, second = second, first
-	}
-	dst = append(dst, first...)
-	dst = append(dst, '&')
-	return append(dst, second...)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/checks/bench/chart"
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
 )
 
 // charts returns the page's pictures by file name.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // WriteText writes the result as text.
@@ -29,7 +30,7 @@ func (r *EnforceResult) WriteText(w io.Writer, c *EnforceConfig) error {
 		times []time.Duration
 	}{{"the first request refused on any instance", r.First}, {"the limit in force on the last instance", r.Last}} {
 		ms := func(p float64) string {
-			return fmt.Sprintf("%.1f ms", float64(Percentile(row.times, p).Microseconds())/1000)
+			return fmt.Sprintf("%.1f ms", float64(yardstick.Percentile(row.times, p).Microseconds())/1000)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.to, ms(50), ms(99), ms(100))
 	}
@@ -55,22 +56,6 @@ func writeHistogram(w io.Writer, buckets []Bucket) error {
 			count = fmt.Sprint(b.N)
 		}
 		fmt.Fprintf(t, "  from %v\t%s\t%s\n", b.From, count, gauge(float64(b.N), float64(highest)))
-	}
-	return t.Flush()
-}
-
-// WriteText writes the result as text.
-func (r *FleetResult) WriteText(w io.Writer, c *FleetConfig) error {
-	spread := "all with the same demand"
-	if c.Zipf {
-		spread = "with demands by Zipf's law"
-	}
-	fmt.Fprintf(w, "One limit of %v with a burst of %d over %d instances, %s, %v each\n\n", c.Quota.Rate, c.Quota.Burst, c.Instances, spread, c.For)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "DEMAND\tLIMIT\tASKED\tADMITTED\tERRORS\tUSE\tOVER\tCALLS/S\tSETTLED/S\tP50\tP99")
-	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%g ×\t%s\t%d\t%d\t%d\t%.1f%%\t%.0f\t%.0f\t%.0f\t%s\t%s\n", row.Demand, row.Policy, row.Asked, row.Admitted, row.Errors,
-			100*row.Use, row.Overshoot, row.Calls, row.Settlements, Micros(row.P50US), Micros(row.P99US))
 	}
 	return t.Flush()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // EnforceConfig configures [Enforce]. Command is required. The zero value of any other field is
@@ -114,7 +115,7 @@ func (r *EnforceResult) sum() {
 	slices.Sort(r.First)
 	ms := func(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
 	r.N = len(r.Last)
-	r.P50MS, r.P99MS, r.MaxMS = ms(Percentile(r.Last, 50)), ms(Percentile(r.Last, 99)), ms(Percentile(r.Last, 100))
+	r.P50MS, r.P99MS, r.MaxMS = ms(yardstick.Percentile(r.Last, 50)), ms(yardstick.Percentile(r.Last, 99)), ms(yardstick.Percentile(r.Last, 100))
 }
 
 // enforceFleet holds the running parts: a Redis, an aggregator, instances.
@@ -128,7 +129,7 @@ type enforceFleet struct {
 // newEnforceFleet starts all parts and returns when all instances follow the hot set. The caller must
 // stop the returned fleet even if there is an error.
 func newEnforceFleet(ctx context.Context, c EnforceConfig) (*enforceFleet, error) {
-	f := &enforceFleet{harness: newHarness(c.Command, c.Redis), config: c, rand: newRand(1)}
+	f := &enforceFleet{harness: newHarness(c.Command, c.Redis), config: c, rand: yardstick.NewRand(1)}
 	if err := f.useRedis(ctx); err != nil {
 		return f, err
 	}
@@ -208,7 +209,7 @@ func (f *enforceFleet) picker() func(i int) int {
 	if !f.config.Zipf {
 		return func(i int) int { return i % n }
 	}
-	zipf, order := NewZipf(f.rand, 1, n), f.rand.Perm(n)
+	zipf, order := yardstick.NewZipf(f.rand, 1, n), f.rand.Perm(n)
 	return func(int) int { return order[zipf.Draw()-1] }
 }
 

@@ -1,4 +1,4 @@
-package bench
+package yardstick
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ func TestZipfFollowsTheLaw(t *testing.T) {
 		for _, n := range []int{1, 2, 40} {
 			t.Run(fmt.Sprintf("s=%v,n=%d", s, n), func(t *testing.T) {
 				counts := make([]float64, n+1)
-				z := NewZipf(newRand(7), s, n)
+				z := NewZipf(NewRand(7), s, n)
 				for range draws {
 					counts[z.Draw()]++
 				}
@@ -40,7 +40,7 @@ func TestZipfStaysInRange(t *testing.T) {
 		n := rapid.IntRange(1, 100_000_000).Draw(t, "n")
 		s := rapid.Float64Range(0, 10).Draw(t, "s")
 		seed := rapid.Uint64().Draw(t, "seed")
-		a, b := NewZipf(newRand(seed), s, n), NewZipf(newRand(seed), s, n)
+		a, b := NewZipf(NewRand(seed), s, n), NewZipf(NewRand(seed), s, n)
 		for range 100 {
 			k := a.Draw()
 			if k < 1 || k > n {

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/cmd/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -32,7 +33,7 @@ func (p *pipelined) median(figure func(bench.PipelineResult) float64) float64 {
 		values[i] = figure(r)
 	}
 	slices.Sort(values)
-	return bench.Percentile(values, 50)
+	return yardstick.Percentile(values, 50)
 }
 
 func cpuSeconds(r bench.PipelineResult) float64 { return r.CPUSeconds }
@@ -45,7 +46,7 @@ func (f *figures) pipelineRatio() float64 {
 		ratios = append(ratios, f.Pipeline[1].Runs[i].CPUSeconds/udp.CPUSeconds)
 	}
 	slices.Sort(ratios)
-	return bench.Percentile(ratios, 50)
+	return yardstick.Percentile(ratios, 50)
 }
 
 // detected is the result for a stream at one size of memory.

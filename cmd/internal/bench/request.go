@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 // RequestConfig configures [Request]. The zero value is the default.
@@ -105,15 +106,15 @@ func (l *requestLoad) measure(ctx context.Context, c RequestConfig) (RequestResu
 			}
 		}
 	}
-	r := RequestResult{FloorNS: tenth(Median(floors))}
+	r := RequestResult{FloorNS: tenth(yardstick.Median(floors))}
 	for i, one := range l.cases {
 		s := &all[i]
 		r.Cases = append(r.Cases, RequestCost{
 			Name: one.name, What: one.what,
-			NS: tenth(Median(s.ns)), Floors: math.Round(Median(s.floors)*100) / 100, Allocs: tenth(Median(s.allocs)),
+			NS: tenth(yardstick.Median(s.ns)), Floors: math.Round(yardstick.Median(s.floors)*100) / 100, Allocs: tenth(yardstick.Median(s.allocs)),
 		})
 		if one.name == CaseCold {
-			r.FlushNS = tenth(Median(s.flush))
+			r.FlushNS = tenth(yardstick.Median(s.flush))
 		}
 	}
 	cold, hot := r.Case(CaseCold), r.Case(CaseRefused)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/yardstick"
 )
 
 func main() {
@@ -53,5 +53,5 @@ func run(ctx context.Context, p plan, dir string) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "BENCH.md"), []byte(page(bench.ThisMachine(ctx), p, f)), 0o644)
+	return os.WriteFile(filepath.Join(dir, "BENCH.md"), []byte(page(yardstick.ThisMachine(ctx), p, f)), 0o644)
 }

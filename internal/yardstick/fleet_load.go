@@ -1,4 +1,4 @@
-package bench
+package yardstick
 
 import (
 	"context"
