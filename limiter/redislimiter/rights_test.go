@@ -108,13 +108,14 @@ func actSemaphore(t *testing.T, admin, client redis.UniversalClient) error {
 	if _, _, err := s.Acquire(ctx, "foreign", semaphore.Request{Permits: 2}); err != nil {
 		return err
 	}
-	must(t, admin.ZAdd(ctx, key, redis.Z{Score: -1, Member: "+"}, redis.Z{Score: 1000, Member: "2 crashed/1"}).Err())
+	must(t, admin.ZAdd(ctx, key, redis.Z{Score: 1000, Member: "crashed/1"}).Err())
 	must(t, admin.ZAdd(ctx, key+waitingSuffix, redis.Z{Score: 1e18, Member: "other/1"}).Err())
 	l, _, err := s.Acquire(ctx, "k", semaphore.Request{Permits: 2})
 	if err != nil {
 		return err
 	}
-	if _, err := s.askRedis(ctx, &waiter{key: key, wake: make(chan struct{}, 1)}, 2); err != nil {
+	s.keeping.Store(true) // as while Run runs
+	if _, err := s.askRedis(ctx, &waiter{key: key, keeps: true, wake: make(chan struct{}, 1)}, 2); err != nil {
 		return err
 	}
 	s.renew(ctx)

@@ -88,7 +88,7 @@ func hasSpace(s string) bool {
 // The Lost channel of a lease reports that its permits may have been granted to another caller.
 //
 // The client needs the rights evalsha, eval, time, zadd, zrem, zcard, zscore, zrange,
-// zrangebyscore, zremrangebyscore, zincrby, pexpire, pttl, publish, subscribe and ping, for the
+// zrangebyscore, zremrangebyscore, pexpire, pttl, publish, subscribe and ping, for the
 // keys hotparam:{namespace/…}:semaphore, …:semaphore:waiting and …:semaphore:denied and the channel
 // hotparam:{namespace}:released.
 type Semaphore struct {
@@ -263,7 +263,7 @@ func (s *Semaphore) newLease(key string, start time.Time) *heldLease {
 	l := &heldLease{
 		semaphore: s,
 		key:       key,
-		member:    "1 " + s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),
+		member:    s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),
 		granted:   start,
 		since:     start,
 		lost:      make(chan struct{}),

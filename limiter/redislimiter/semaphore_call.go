@@ -61,7 +61,7 @@ func (s *Semaphore) askRedis(ctx context.Context, w *waiter, permits int64) (sem
 	if w.keeps && s.keeping.Load() {
 		keeps, more = s.process, s.othersWait(w)
 	}
-	args := []any{lease.member, 1, permits, s.cfg.Lease.Microseconds(), waits, waitingTTL.Microseconds(), keeps, keptDenied.Microseconds(), more}
+	args := []any{lease.member, permits, s.cfg.Lease.Microseconds(), waits, waitingTTL.Microseconds(), keeps, keptDenied.Microseconds(), more}
 	acquire := call{script: semaphoreAcquire, keys: semaphoreKeys(w.key), args: args}
 	_ = run(limited, s.client, &acquire) // its command has the error
 	s.addHealed(&acquire)

@@ -9,12 +9,12 @@ import (
 
 var _ semaphore.Holder = (*heldLease)(nil)
 
-// heldLease is a held number of permits of a [Semaphore]. It is the [semaphore.Holder] of one
+// heldLease is a held permit of a [Semaphore]. It is the [semaphore.Holder] of one
 // lease, or, if it is kept, of one after the other. The id is its use.
 type heldLease struct {
 	semaphore *Semaphore
 	key       string    // name of the key in Redis
-	member    string    // member in Redis: "permits process/number"
+	member    string    // member in Redis: "process/number"
 	granted   time.Time // time when Redis was asked for it
 	since     time.Time // time from which its request has it
 	lost      chan struct{}

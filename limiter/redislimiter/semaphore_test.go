@@ -468,7 +468,7 @@ func TestSemaphoreTurns(t *testing.T) {
 		all = append(all, newest(s))
 	}
 	for _, process := range []string{"a", "b", s.process} { // they wait, and stay in the line for an hour
-		c := call{script: semaphoreAcquire, keys: semaphoreKeys(key), args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds(), "", 0}}
+		c := call{script: semaphoreAcquire, keys: semaphoreKeys(key), args: []any{process + "/1", 4, 1_000_000, process, time.Hour.Microseconds(), "", 0}}
 		must(t, run(ctx, client, &c))
 	}
 	for i, want := range []struct {

@@ -1,12 +1,6 @@
 -- What scripts of a semaphore share. KEYS: the leases; the waiting processes; the denied processes.
 local function whole(x) return string.format('%.0f', x) end
 
--- Returns the permits held. The leases' member "+" is scored by minus the permits that ZCARD lacks.
-local function held_permits()
-  local held, beyond = redis.call('ZCARD', KEYS[1]), redis.call('ZSCORE', KEYS[1], '+')
-  return beyond and held - 1 - tonumber(beyond) or held
-end
-
 -- Counts a process among the waiting or the denied ones for a span.
 local function want(set, process, now, span)
   redis.call('ZADD', set, whole(now + span), process)

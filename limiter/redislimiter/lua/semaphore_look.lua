@@ -16,7 +16,7 @@ if ARGV[2] == '1' then
 else
   redis.call('ZREM', waiting, process)
 end
-local answer = {others(process, now), held_permits()}
+local answer = {others(process, now), redis.call('ZCARD', leases)}
 for i = 4, #ARGV do
   answer[#answer + 1] = redis.call('ZSCORE', leases, ARGV[i]) and 1 or 0
 end

@@ -5,15 +5,9 @@
 -- Returns the number of leases that existed, and whose turn it is: 1 the caller's, 2 no one's as
 -- far as Redis knows, 0 another process's.
 local leases, waiting, channel, process = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local there, freed = 0, 0
-for i = 3, #ARGV do
-  if redis.call('ZREM', leases, ARGV[i]) == 1 then
-    local n = tonumber(string.match(ARGV[i], '^%d+')) or 1
-    there, freed = there + 1, freed + n
-    if n > 1 and tonumber(redis.call('ZINCRBY', leases, n - 1, '+')) >= 0 then redis.call('ZREM', leases, '+') end
-  end
-end
-if #ARGV == 2 then freed = 1 end
+local there = 0
+for i = 3, #ARGV do there = there + redis.call('ZREM', leases, ARGV[i]) end
+local freed = #ARGV == 2 and 1 or there
 if freed == 0 then return {0, 0} end
 local clock = redis.call('TIME')
 redis.call('ZREMRANGEBYSCORE', waiting, '-inf', string.format('%.0f', tonumber(clock[1]) * 1000000 + tonumber(clock[2])))
