@@ -54,8 +54,13 @@ var arrows = map[string][]string{
 	"limiter/redislimiter":        {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":    {"internal/base"},
 	"limiter/internal/calendar":   {"rules"},
+	"middleware/internal/backoff": {"internal/answer", "rules"},
+	"middleware/internal/bodies":  {"rules"},
+	"middleware/internal/header":  {"rules"},
 	"middleware/internal/holding": {"limiter", "rules"},
-	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "middleware/internal/holding", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire", "internal/keytext"},
+	"middleware/internal/meter":   nil,
+	"middleware/internal/origins": {"internal/wire"},
+	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "internal/keytext", "middleware/internal/backoff", "middleware/internal/bodies", "middleware/internal/header", "middleware/internal/holding", "middleware/internal/meter", "middleware/internal/origins", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
 
 	// The common part of adapters, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules", "internal/base"},

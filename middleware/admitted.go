@@ -14,16 +14,6 @@ const (
 	admittedEvery = time.Second - 100*time.Millisecond // calls a second apart may come a little early
 )
 
-// admittedSamples are totals of a hot key's admissions, the oldest first.
-type admittedSamples []admittedSample
-
-type admittedSample struct {
-	when  time.Time
-	total int64
-	onHot rules.OnHotCounts
-	ever  rules.Outcomes
-}
-
 // Admitted returns this instance's admissions of published hot keys in the last ten seconds, or
 // since a key became hot. It returns the keys with the highest numbers, at most limit of them,
 // and reports whether there are more. A request counts if the key's limit admits it; requests that
@@ -39,7 +29,7 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 	var states []*hotState
 	for _, h := range g.hot.All() {
 		state, r := g.stateOf(h.Key), ruleset.byID(h.Rule)
-		if state == nil || r == nil || !r.limits() && r.sharing == nil {
+		if state == nil || r == nil || !r.limits() && r.shared == nil {
 			continue
 		}
 		total := state.passed.Load() - state.exempt.Load()

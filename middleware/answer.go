@@ -40,6 +40,17 @@ func (s *limitSpec) serves(d *rules.Decision) bool {
 	return d.Reason == rules.ReasonServed && s.limit.Serve != nil
 }
 
+// setHeaders sets the headers that state the limit in header.
+func (s *limitSpec) setHeaders(header http.Header, d *rules.Decision) {
+	if s.headers == (headers{}) {
+		return
+	}
+	b := answer.NewBuffer()
+	s.headers.add(b, d, s.quota.Load(), s.unit)
+	b.SetHeaders(header)
+	b.Free()
+}
+
 // writeRefusal writes the response to a refused request; see Answer. spec is the limit that
 // decided, or nil.
 func writeRefusal(w http.ResponseWriter, r *http.Request, d *rules.Decision, spec *limitSpec) {
@@ -53,15 +64,12 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, d *rules.Decision, spe
 	b := answer.NewBuffer()
 	p.WriteTo(b)
 	if spec != nil {
-		spec.addHeaders(b, d)
+		spec.headers.add(b, d, spec.quota.Load(), spec.unit)
 	}
 	b.SetHeaders(w.Header())
 	writeBody(w, r, p.Status, b.Body)
 	b.Free()
 }
-
-// handlerFunc is a function of the program that answers a refused request.
-type handlerFunc func(http.ResponseWriter, *http.Request, rules.Decision)
 
 // handled answers a refused request by the program's own function. Unlike other answers, this
 // one must be made in the request's goroutine, before the request ends.
@@ -200,4 +208,15 @@ func setLength(h http.Header, status, n int) {
 	if _, set := h["Content-Length"]; !set && n > 0 && hasBody(status) {
 		h.Set("Content-Length", strconv.Itoa(n))
 	}
+}
+
+// writeBody writes an answer whose headers are set.
+func writeBody(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	if r.Method == http.MethodHead {
+		setLength(w.Header(), status, len(body))
+		w.WriteHeader(status)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have disconnected
 }

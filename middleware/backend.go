@@ -5,12 +5,9 @@ import (
 	"sync"
 
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// backends holds the backend of limits with scope: fleet or exact for each value of
-// when_redis_is_away.
-type backends map[rules.OutagePolicy]*limiter.Failover
 
 var outages = [...]rules.OutagePolicy{rules.OutageLocal, rules.OutageOpen, rules.OutageClosed}
 
@@ -71,4 +68,23 @@ func (g *Guard) BackendStats() limiter.FailoverStats {
 		return limiter.FailoverStats{}
 	}
 	return g.failover.Stats()
+}
+
+// newFleet makes what limits with scope: fleet need, if the backend lends permits.
+func (g *Guard) newFleet() (err error) {
+	lender := lenderOf(g.opts.backend)
+	if lender == nil || g.opts.shadow {
+		return nil
+	}
+	g.fleet, err = fleet.New(fleet.Config{Lender: lender, Instances: g.instances, Logger: g.opts.log})
+	return err
+}
+
+// FleetStats returns the counters of limits with scope: fleet, or zeros if the backend does not
+// lend permits.
+func (g *Guard) FleetStats() fleet.Stats {
+	if g.fleet == nil {
+		return fleet.Stats{}
+	}
+	return g.fleet.Stats()
 }

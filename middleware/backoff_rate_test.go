@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/middleware/internal/backoff"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -75,7 +76,7 @@ func TestRetriesComeAtTheLimitsRate(t *testing.T) {
 					if !d.Allowed {
 						refusals++
 						after := (d.RetryAfter + time.Second - 1) / time.Second * time.Second
-						if d.Backoff < after || d.Backoff > after+maxBackoff {
+						if d.Backoff < after || d.Backoff > after+backoff.Max {
 							rt.Fatalf("%v though a retry can pass after %v", d.Backoff, d.RetryAfter)
 						}
 						comes[(f.now+d.Backoff)/time.Second]++

@@ -71,7 +71,7 @@ func checkReplay(t *testing.T, f *fixture, r *http.Request, want []byte, end err
 	if !bytes.Equal(got, want) || !errors.Is(err, end) {
 		t.Errorf("the handler reads %q, %v; want %q, %v", got, err, want, end)
 	}
-	if n := f.bodies.held.Load(); n != 0 {
+	if n := f.bodies.Held.Load(); n != 0 {
 		t.Errorf("%d bytes are held after they were read", n)
 	}
 }

@@ -36,7 +36,7 @@ func TestLargeBodiesStream(t *testing.T) {
 				t.Error(bad)
 				return
 			}
-			most = max(most, f.bodies.held.Load())
+			most = max(most, f.bodies.Held.Load())
 			if err != nil {
 				break
 			}

@@ -165,7 +165,7 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		guarded.Close() // which waits for handlers
-		if held := f.bodies.held.Load(); held != 0 {
+		if held := f.bodies.Held.Load(); held != 0 {
 			t.Errorf("%d bytes are held", held)
 		}
 	}
@@ -195,7 +195,7 @@ func TestNoContinueForUnread(t *testing.T) {
 	ruleset := bodyRules(t)
 	ruleset.Rules[0].Unread = rules.UnreadReject
 	f := newFixture(t, ruleset)
-	f.bodies.held.Store(64 << 20) // by others
+	f.bodies.Held.Store(64 << 20) // by others
 	guarded, _ := bodyServers(t, f, false)
 	for head, want := range map[string]Unread{
 		"Content-Length: 8":                                 {NoRoom: 1},
@@ -253,8 +253,8 @@ func TestClientsThatDoNotFinish(t *testing.T) {
 		}
 		conn.Close()
 		s.Close()
-		if st := f.Stats(); st.Unread != (Unread{Failed: 1}) || f.bodies.held.Load() != 0 {
-			t.Errorf("%s: %+v, %d bytes are held", how, st.Unread, f.bodies.held.Load())
+		if st := f.Stats(); st.Unread != (Unread{Failed: 1}) || f.bodies.Held.Load() != 0 {
+			t.Errorf("%s: %+v, %d bytes are held", how, st.Unread, f.bodies.Held.Load())
 		}
 	}
 }

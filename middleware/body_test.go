@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/hotparam/hotparam/middleware/internal/bodies"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -122,7 +123,7 @@ func TestKeysOfBodies(t *testing.T) {
 			if err := req.HTTP.Body.Close(); err != nil || body.closes != 1 {
 				t.Errorf("%s: closed %d times, %v", test.name, body.closes, err)
 			}
-			if held := f.bodies.held.Load(); held != 0 {
+			if held := f.bodies.Held.Load(); held != 0 {
 				t.Errorf("%s: %d bytes are held", test.name, held)
 			}
 			if req.HTTP.Form != nil || req.HTTP.PostForm != nil || req.HTTP.MultipartForm != nil {
@@ -216,7 +217,7 @@ func TestBodiesAreReadLast(t *testing.T) {
 			if (body.reads > 0) != reads {
 				t.Errorf("%s: request %d was read %d times", test.name, i+1, body.reads)
 			}
-			if _, replaced := req.HTTP.Body.(*heldBody); replaced != reads {
+			if _, replaced := req.HTTP.Body.(*bodies.Held); replaced != reads {
 				t.Errorf("%s: request %d: the body was replaced: %v", test.name, i+1, replaced)
 			}
 			if i == 1 && d.Allowed != test.pass {

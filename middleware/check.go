@@ -1,78 +1,6 @@
 package middleware
 
-import (
-	"context"
-	"net/http"
-
-	"github.com/hotparam/hotparam/rules"
-)
-
-// Request is the part of a request that rules use.
-type Request struct {
-	// Context ends a wait: a request whose context ends while it waits is refused and
-	// returns the permits and tokens that it had taken. A request never waits beyond its
-	// context's deadline. With a nil Context, nothing ends a wait.
-	Context context.Context
-	Method  string
-	// Path is the escaped path, as the client sent it.
-	Path string
-	// Query is the raw query, without "?".
-	Query string
-	// Pattern is the route's pattern in the router's syntax ("GET /u/{id}", "/u/{id}").
-	// If it is empty, the route is unknown, and keys contain the path itself. For requests
-	// that are not HTTP, and so have neither Method nor Path, it is the resource, such as
-	// "shop.Search/Find" for an RPC; see [Guard.Enter].
-	Pattern string
-	// Caller is the sender of the request, such as an address or a tenant, or empty if
-	// unknown. The most frequent callers of hot keys are reported.
-	Caller string
-
-	// NoWait makes the request never wait, as [WithoutWaiting] does for all requests.
-	NoWait bool
-
-	// Steps selects the steps of the check.
-	Steps Steps
-	run   *runCheck // not nil if the limits are asked for a run of the handler
-
-	// HTTP is the net/http request itself; it may be nil. Rules read headers, cookies, the
-	// client's address and the body from it, and functions of options get it. A body that was
-	// read is replaced by one that reads the same.
-	HTTP *http.Request
-	// MakeHTTP returns HTTP for a request that is not of net/http, or nil if there is none. It
-	// is called at most once, and only if something needs it. The fields that rules and options
-	// use suffice: usually Method, URL, Header, Host and RemoteAddr, and for rules by form or
-	// json Body and ContentLength.
-	MakeHTTP func() *http.Request
-	// Field appends the values of a field of an RPC's message, which rules name rpc:name, to
-	// values. It appends nothing if the field is not set. A nil Field means that there is no
-	// message.
-	Field func(name string, values []string) []string
-}
-
-// http returns the net/http request, or nil if there is none.
-func (in *Request) http() *http.Request {
-	if in.HTTP == nil && in.MakeHTTP != nil {
-		in.HTTP = in.MakeHTTP()
-		in.MakeHTTP = nil
-	}
-	return in.HTTP
-}
-
-// callerOf returns the request's caller.
-func (g *Guard) callerOf(in *Request) string {
-	if in.Caller == "" {
-		if r := in.http(); r != nil {
-			in.Caller = g.opts.caller(r)
-		}
-	}
-	return in.Caller
-}
-
-// skips reports whether [WithSkip] lets the request pass.
-func (g *Guard) skips(in *Request) bool {
-	r := in.http()
-	return r != nil && g.opts.skip(r)
-}
+import "github.com/hotparam/hotparam/rules"
 
 // Check counts a request, decides on it, and waits if a rule says so. It is for rules that
 // count requests. For rules that count costs it only checks that there is room. For rules
@@ -83,11 +11,33 @@ func (g *Guard) Check(req Request) (d rules.Decision) {
 	return d
 }
 
+// Begin is [Guard.Check] for rules that count what a request costs (bytes, milliseconds or
+// units), or that have concurrency. A rule that counts costs allows a request if there is a
+// token, and charges the cost at the request's end. Later requests are refused until the cost
+// is paid off. A rule with concurrency holds a permit until the request's end. The caller
+// must end the ticket once the request is done, whatever its result. The ticket is nil if no
+// such rule matches or the request is refused.
+//
+//	d, ticket := guard.Begin(req)
+//	if !d.Allowed {
+//		return refused
+//	}
+//	defer func() { ticket.End(middleware.Cost{Units: rows}) }()
+//
+// [rules.Decision.Answer] returns the response to send, with its headers. [CollectCost] is for
+// handlers that call [AddCost].
+//
+// Refused requests cost nothing. So a key that is limited to far below its threshold cools
+// after some time and becomes hot again, unlike a key whose requests are counted.
+func (g *Guard) Begin(req Request) (d rules.Decision, t *Ticket) {
+	return d, g.check(&req, true, &d)
+}
+
 // check implements Check and, if holds is set, Begin. It writes the decision to the caller's
 // d, since a copy would cost as much as a rule.
 func (g *Guard) check(in *Request, holds bool, d *rules.Decision) (t *Ticket) {
 	defer g.failOpen(d)
-	if g.opts.skip != nil && g.skips(in) {
+	if g.opts.skip != nil && g.opts.skips(in) {
 		d.Allowed = true
 		return nil
 	}
@@ -123,81 +73,4 @@ func (g *Guard) routeOf(in *Request) *route {
 		return set.ofResource(in.Pattern)
 	}
 	return set.ofPattern(in.Method, in.Pattern)
-}
-
-// failOpen lets a request pass if its check has panicked.
-func (g *Guard) failOpen(d *rules.Decision) {
-	if recover() != nil {
-		g.stats.Panics.Add(1)
-		*d = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
-	}
-}
-
-// countPanic recovers from a panic that has no other effect, and counts it. It is deferred.
-func (g *Guard) countPanic() {
-	if recover() != nil {
-		g.stats.Panics.Add(1)
-	}
-}
-
-// applyRules counts the request and asks the limits of this process, rule by rule. It asks
-// all of them, even after one has denied, so that the longest wait is known.
-func (r *request) applyRules() {
-	if r.route.byPath {
-		r.canonicalPath()
-	}
-	if r.route.matchers && r.askMatchers() {
-		return
-	}
-	if r.route.shares && r.in.onlyCounts() {
-		r.shareOrLimit()
-	} else {
-		r.applyEach()
-	}
-}
-
-// applyEach implements applyRules once the matchers have been asked.
-func (r *request) applyEach() {
-	set := r.route.set
-	matched := false
-	ordered := r.guard.controls.Load()
-	for i := range r.route.rules {
-		c := &r.route.rules[i]
-		if c.body != 0 && !(r.matchesHead(c) && r.mayRead(c)) {
-			continue
-		}
-		if c.picks && !r.picked(c, i) {
-			continue
-		}
-		matched = true
-		if r.trace != nil {
-			r.trace.addMatch(c)
-		}
-		if c.Ignore {
-			r.verdict.pass(rules.ReasonIgnored, c.ID)
-			return
-		}
-		if ordered != nil {
-			r.beginControls(c, ordered)
-		}
-		switch {
-		case r.isUnread(c):
-			r.useUnread(c)
-		case c.matcher != nil:
-			r.useMatcherKey(c, r.matched[i])
-		case c.By.Kind == rules.ByNone:
-			r.limitRule(c)
-		default:
-			r.useKeys(c)
-		}
-		if r.controlled.controls != nil {
-			r.endControls(c)
-		}
-		if set.Evaluate == rules.EvaluateFirst {
-			break
-		}
-	}
-	if !matched && set.DenyNoMatch {
-		r.verdict = verdict{denied: true, decision: rules.Decision{Reason: rules.ReasonNoMatch}}
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -29,39 +28,6 @@ const maxConcrete = 100
 // concreteLines bounds the log. Each rule is logged at most once per reload.
 var concreteLines = loglimit.LineRate{Burst: 4, Every: time.Hour}
 
-// check counts a new route that is a path, and logs a rule that has too many of them.
-func (c *concreteRoutes) check(s *ruleSet, method, name string) {
-	method, name = splitPattern(method, name)
-	if slash := strings.IndexByte(name, '/'); slash < 0 || strings.Contains(name, "{") || strings.HasSuffix(name, "/") {
-		return
-	} else if slash > 0 {
-		name = name[slash:] // since a pattern may begin with a host
-	}
-	path := string(base.AppendPath(nil, name))
-	counted := false
-	for i := range s.rules {
-		r := &s.rules[i]
-		template := &r.Match.Route
-		if !hasSegment(template) || !matchesPath(template, method, path) {
-			continue
-		}
-		if counted = true; r.concrete.Add(1) == maxConcrete+1 {
-			c.warn(r)
-		}
-	}
-	if counted {
-		c.found.Add(1)
-	}
-}
-
-// matchesPath is like Matches, but accepts a route without a method.
-func matchesPath(r *rules.Route, method, path string) bool {
-	if method == "" {
-		return r.Values(path, nil)
-	}
-	return r.Matches(method, path)
-}
-
 // hasSegment reports whether one segment of the route is a wildcard. A {name...} does not
 // count, since a program may have any number of routes below it.
 func hasSegment(r *rules.Route) bool {
@@ -83,7 +49,7 @@ func (c *concreteRoutes) warnOfFull() {
 		"routes", maxNames)
 }
 
-func (c *concreteRoutes) warn(r *rule) {
+func (c *concreteRoutes) warn(r *rules.Rule) {
 	if _, ok := c.lines.Allow(concreteLines, time.Now()); !ok {
 		return
 	}

@@ -161,7 +161,7 @@ func TestRoutesAreBounded(t *testing.T) {
 	if got := f.keys(); len(got) != 1 || got[0] != "r M9999 /s?q=1" {
 		t.Errorf("counted %q", got)
 	}
-	for name, cache := range map[string]*routeCache{"patterns": &f.rules.Load().routes, "resources": &f.rules.Load().resources} {
+	for name, cache := range map[string]*routeCache[route]{"patterns": &f.rules.Load().routes, "resources": &f.rules.Load().resources} {
 		routes := 0
 		for _, of := range *cache.known.Load() {
 			routes += len(of)

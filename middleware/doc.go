@@ -22,29 +22,35 @@
 // itself and charges the cost that a handler adds by [AddCost]. Other callers use [Guard.Begin] or
 // [Guard.EnterCost], then [Ticket.Start] if they run the handler themselves, and [Ticket.End].
 //
-// [Limit] makes a guard that only limits, without a collector (limitonly.go).
+// [Limit] makes a guard that only limits, without a collector.
 //
 // # The path of a request
+//
+// Files use those below them, and none above. Only new.go and reload.go, which make a guard, know
+// all of them.
 //
 //	http.go     Handler ─┐
 //	check.go    Check ───┼─► checkPlain ─► counted, not hot: it passes      plain.go
 //	enter.go    Enter ───┘       │ else
+//	together.go BeginAll         ▼
+//	                         request                                        request.go, what it says: reading.go input.go
+//	            which rules?     │ applyRules, matches           apply.go match.go
+//	            which values?    │ loadParams, readSource        sources.go, internal/header
+//	                             │ readBody                      form.go json.go body.go, internal/bodies
+//	            which keys?      │ useKeys, useKey               key.go groups.go
+//	            counted?         │ countKey, useControlledKey    countkey.go except.go, controlled.go
+//	            within limits?   │ limitRule, limitKey, …        limit.go
+//	            asked later?     │ claimLater                    claims.go pending.go
+//	            its turn?        ▼ waitForTurn                   wait.go
+//	            together?        │ askBackend                    exact.go stock.go waitplace.go
 //	                             ▼
-//	                          request                                        request.go
-//	            which rules?     │ matches, askMatchers        match.go matcher.go
-//	            which keys?      │ useKeys, useKey             key.go groups.go except.go
-//	            which values?    │ loadParams, readSources     params.go sources.go cookies.go clientaddr.go hops.go
-//	                             │ readBody                    body.go heldbody.go form.go json.go
-//	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
-//	            together?        │ askBackend                  exact.go backend.go stock.go
-//	            its turn?        │ waitForTurn                 wait.go waitplace.go held.go
-//	                             ▼
-//	                          decision                         verdict.go refuse.go, grants.go
-//	            when to retry?   │ backoff                       backoff.go
+//	                         decision                            finish.go, merge.go verdict.go
+//	            given back       │ giveBack                      giveback.go grants.go
+//	            when to retry?   │ backoff                       internal/backoff
 //	            what to send?    │ Decision.Answer               answer.go headers.go
-//	            or together?     │ shareOrLimit, share           onhot.go leader.go runcheck.go changed.go
-//	            while it runs    Ticket.Start                  running.go usage.go clientwait.go cancel.go
-//	            at its end       Ticket.End                    cost.go meter.go
+//	            or together?     │ Share                         onhot.go leader.go sharer.go
+//	            while it runs    Ticket.Start                    serve.go running.go, internal/meter
+//	            at its end       Ticket.End                      charge.go metered.go cancel.go ticket.go usage.go cost.go
 //
 // A request first asks all limits of this process, even after one has denied it, so that the
 // longest wait is known. If all allow it, one call asks the limits that all instances share
@@ -58,23 +64,25 @@
 //
 // # The path of a rule
 //
-//	New, Reload ─► rules.go compile ─► limitspec.go limits ─► route.go routes to rules
-//	                                      ▲                      routecache.go concrete.go
-//	              SetInstances ───────────┘ sharing.go handover.go
+//	New, Reload ─► compile.go compile ─► specs.go limits ─► route.go routes to rules
+//	new.go                                  ▲               concrete.go routecache.go
+//	              SetInstances ─────────────┘ instances.go handover.go
 //
-// Rules can be replaced while requests are served ([Guard.Reload], reload.go former.go). So
-// can the number of instances that share their limits ([Guard.SetInstances]). Both keep the
-// tokens and permits that were taken.
+// The rules that requests use are in rules.go, and the limits in limitspec.go, with what their keys
+// owe (unseen.go). Rules can be replaced while requests are served ([Guard.Reload], reload.go
+// former.go). So can the number of instances that share their limits ([Guard.SetInstances]). Both
+// keep the tokens and permits that were taken.
 //
-// Keys become hot by the published set ([Guard.HotSet]) or by this instance's own count
-// (localhot.go). The routes and callers of hot keys' requests are sampled (origins.go). What
-// their limits admit is reported to the fleet ([Guard.Admitted], admitted.go).
-// Operators' controls of keys are in control.go.
+// # The path of a hot key
+//
+// Keys become hot by the published set ([Guard.HotSet], hotkeys.go) or by this instance's own count
+// (localhot.go), and have their state in hotstate.go. The routes and callers of hot keys' requests
+// are sampled (internal/origins). What their limits admit is reported to the fleet ([Guard.Admitted],
+// admitted.go). Operators' controls of keys are in control.go.
 //
 // # Other files
 //
-// guard.go has the guard, options.go and hooks.go the callers' settings, and redact.go withheld
-// values. together.go has several requests at once,
-// rulestats.go and fulltables.go the counters, and trace.go and explain.go the explanation of
-// one request.
+// guard.go has the guard, backend.go its backend, and options.go and hooks.go the callers' settings.
+// stats.go, counters.go and fulltables.go have the counters, and explain.go and trace.go the
+// explanation of one request. limitonly.go has a guard that only limits.
 package middleware

@@ -5,18 +5,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// backendClaim is a claim on a limit that the backend decides for all instances.
-type backendClaim struct {
-	claim
-	op      limiter.Op
-	back    limiter.Op   // returns the taken tokens; N is 0 if there are none
-	stock   *fleet.Stock // borrows from the backend for this claim and others; or nil
-	decided bool         // whether a stock or a waiting line has decided, which asks the backend itself
-}
 
 // askBackend asks the request's claims that were not asked yet in one call.
 func (r *request) askBackend() { r.guard.askBackend(r) }
@@ -76,7 +66,7 @@ func joinLines(requests []*request) bool {
 	for _, r := range requests {
 		for i := r.pending.asked; i < len(r.pending.byBackend); i++ {
 			r.joinLine(&r.pending.byBackend[i])
-			if r.verdict.denied {
+			if r.denied {
 				return false
 			}
 		}
@@ -141,21 +131,20 @@ func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op)
 	return limiter.Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 }
 
-// giveBackExact returns to the backend, in one call, all that the request took from it. The
-// request's context may have ended, so the backend's own deadline bounds the call.
-func (r *request) giveBackExact() {
-	g := r.guard
-	var (
-		ops   []limiter.Op
-		views []*limiter.Failover
-	)
-	for i := range r.pending.byBackend {
-		if c := &r.pending.byBackend[i]; c.back.N > 0 {
-			ops, views = append(ops, c.back), append(views, g.backends[c.spec.whenAway()])
-			c.state.revoke()
-		}
+// backendAsker asks the backend on behalf of waiting requests, as for an [backendClaim].
+type backendAsker struct {
+	guard *Guard
+	spec  *limitSpec
+	op    limiter.Op
+}
+
+func (a backendAsker) Do(ctx context.Context, ask limiter.Request) (limiter.Result, error) {
+	op := a.op
+	op.Request = ask
+	got, err := a.guard.backends[a.spec.whenAway()].Do(ctx, op)
+	if err != nil && ask.Kind != limiter.Return {
+		a.guard.stats.Undecided.Add(1)
+		return a.guard.decideAlone(ctx, a.spec, op), nil
 	}
-	if len(ops) > 0 { // if the backend is unavailable, the tokens stay taken
-		_ = g.failover.DoAllBy(context.Background(), views, ops, make([]limiter.Result, len(ops)))
-	}
+	return got, err
 }

@@ -9,20 +9,6 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// exceptions are the exceptions of one rule, indexed by parameters of the key's text.
-type exceptions struct {
-	list []exception
-	// exact holds the indices of exceptions that have a value without "*", by one such
-	// parameter in canonical form. starred holds the other indices. Both are in order.
-	exact   map[string][]int
-	starred []int
-}
-
-type exception struct {
-	*rules.Exception
-	spec *limitSpec // the rule's own, unless the exception sets another limit
-}
-
 func newExceptions(list []exception) *exceptions {
 	e := &exceptions{list: list, exact: make(map[string][]int)}
 	for i := range list {
@@ -69,35 +55,4 @@ func (e *exceptions) firstMatch(text []byte) *exception {
 		return nil
 	}
 	return &e.list[first]
-}
-
-// findException returns the exception for the request's key, which must not be cut, or nil.
-func (r *request) findException(c *candidate) *exception {
-	text := r.key[len(c.prefix):]
-	if c.reveals {
-		text = r.plainText(c, text)
-	}
-	return c.except.firstMatch(text)
-}
-
-// except returns the limit of the request's key: the limit of an exception, or the rule's own.
-// It returns nil if an exception allows or blocks the key.
-func (r *request) except(c *candidate) *limitSpec {
-	x := r.findException(c)
-	if r.trace != nil && x != nil && x.Action != 0 {
-		r.trace.addExcepted(c, r.key, x.Action)
-	}
-	switch {
-	case x == nil:
-		return c.spec
-	case x.Action == rules.Allow:
-		return nil
-	case x.Action == rules.Block && !r.asks:
-		r.postponeRefusal()
-		return nil
-	case x.Action == rules.Block:
-		r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
-		return nil
-	}
-	return x.spec
 }

@@ -15,46 +15,6 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Explanation describes how a guard decides on a request.
-type Explanation struct {
-	// Matches are the ids of the rules that match and apply, in the order in which they are
-	// asked.
-	Matches []string
-	// Keys are the keys that the rules make, each rule's in the order in which they are asked.
-	Keys []ExplainedKey
-	// Limits are the limits of rules that make no keys: one for all requests of the rule.
-	Limits []ExplainedLimit
-	// Decision is the decision on a request whose limits nothing else has used.
-	Decision rules.Decision
-	// Over is the decision while all limits that the request asks are used up. If it is
-	// allowed, no limit applies, or a request over the limit only waits or is only counted.
-	Over rules.Decision
-	// Withheld counts parameters that make no key because they look secret. Absent counts
-	// parameters that the request lacks and should have; see [Stats].
-	Withheld, Absent int64
-	// Unread has the reason why the body was not read, if a rule needs it.
-	Unread Unread
-	// More reports whether a rule made more than [rules.MaxKeys] keys.
-	More bool
-}
-
-// ExplainedKey is a key that a rule makes from a request.
-type ExplainedKey struct {
-	rules.Key
-	// Action is the action of the rule's exception for the key. With Allow and Block the key is
-	// neither counted nor looked up.
-	Action rules.Action
-	// Control is the operator's control of the key, or empty. It precedes Action.
-	Control rules.ControlAction
-	// Counted reports whether the key is counted, because the rule has hot.
-	Counted bool
-	// Hot is the key's entry among the hot keys, or nil.
-	Hot *rules.Hot
-	// Limit limits the key's requests if the key is hot or the rule has no hot. It is nil if
-	// nothing limits them.
-	Limit *rules.Limit
-}
-
 // ExplainConfig is the state that [Explain] decides by. Rules is required.
 type ExplainConfig struct {
 	Rules *rules.Rules
@@ -69,12 +29,6 @@ type ExplainConfig struct {
 	// Options are the options of the serving guard. A ctx: parameter without a [WithParam]
 	// has no value.
 	Options []Option
-}
-
-// ExplainedLimit is the limit of a rule that makes no keys.
-type ExplainedLimit struct {
-	Rule  string
-	Limit *rules.Limit
 }
 
 // Explain returns how a guard decides on req, without side effects on a guard that serves. It

@@ -8,13 +8,12 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/hotparam/hotparam/middleware/internal/bodies"
 	"github.com/hotparam/hotparam/rules"
 )
 
-const multipartType = "multipart/form-data"
-
 // readForm adds the values that [http.Request.Form] has: the query's and the body's.
-func readForm(r *request, x *paramReader) {
+func (r *reading) readForm(x *paramReader) {
 	if r.in.http() == nil {
 		return
 	}
@@ -24,15 +23,17 @@ func readForm(r *request, x *paramReader) {
 			r.addNamed(x, p.Value)
 		}
 	}
-	r.readBody(rules.Form)
+	if text, ok := r.readBody(rules.Form); ok {
+		r.endBody(r.addForm(text))
+	}
 }
 
 // addForm adds the fields of a form that rules of the route name, and reports whether the form
 // is well-formed. A url-encoded form always is: it is decoded like the query. So it has each
 // value that net/http finds, even if net/http also reports an error.
-func (r *request) addForm(text []byte) bool {
+func (r *reading) addForm(text []byte) bool {
 	contentType := strings.TrimLeft(r.in.http().Header.Get("Content-Type"), " \t")
-	if len(contentType) >= len(multipartType) && strings.EqualFold(contentType[:len(multipartType)], multipartType) {
+	if len(contentType) >= len(bodies.Multipart) && strings.EqualFold(contentType[:len(bodies.Multipart)], bodies.Multipart) {
 		return r.addMultipart(text, contentType)
 	}
 	one := &r.params.custom                                   // not in use yet
@@ -48,7 +49,7 @@ func (r *request) addForm(text []byte) bool {
 }
 
 // addField adds a field of the body for each reader of its name.
-func (r *request) addField(name, value string) {
+func (r *reading) addField(name, value string) {
 	for _, x := range r.route.bodyReaders {
 		if x.param.Source == rules.Form && x.param.Name == name {
 			r.addNamed(x, value)
@@ -57,7 +58,7 @@ func (r *request) addField(name, value string) {
 }
 
 // addMultipart implements addForm for multipart/form-data. It skips files.
-func (r *request) addMultipart(text []byte, contentType string) bool {
+func (r *reading) addMultipart(text []byte, contentType string) bool {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {
 		return false

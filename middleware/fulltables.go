@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-// displacement counts the effects of full tables on a rule's keys.
-type displacement struct {
-	displaced uint64 // keys that lost their place, or found none
-	inherited uint64 // requests whose keys began with an earlier debt
-}
-
-func (d displacement) plus(e displacement) displacement {
-	return displacement{d.displaced + e.displaced, d.inherited + e.inherited}
-}
-
 // fullTable identifies a table of keys, by its address, and the rule that it belongs to. This
 // process's table for limits with scope: exact belongs to no rule.
 type fullTable struct {

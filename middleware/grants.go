@@ -49,20 +49,6 @@ func (g *grants) reset() {
 	}
 }
 
-// giveBack returns everything that the request was granted.
-func (r *request) giveBack() {
-	if len(r.grants.list) > 0 {
-		now := r.guard.opts.clock()
-		for i := range r.grants.list {
-			r.grants.list[i].giveBack(now, r.grants.keys)
-		}
-	}
-	if len(r.pending.byBackend) > 0 {
-		r.giveBackExact()
-	}
-	r.leaveLines()
-}
-
 func (g *grant) giveBack(now time.Duration, keys []byte) {
 	g.state.revoke()
 	back := limiter.Request{Kind: limiter.Return, N: g.n, Mark: g.mark, Receipt: g.receipt}

@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"net/http"
 	"strconv"
 	"time"
 
@@ -25,33 +24,13 @@ const (
 // headers are the styles in use.
 type headers struct{ draft, legacy bool }
 
-// WithHeaders makes responses state the limit that decided: the tightest limit that allowed
-// the request, or the one that refused it. The limit's name is the rule's id.
-// Without styles, it uses RateLimitHeaders.
-//
-//	RateLimit-Policy: "search";q=100;w=60
-//	RateLimit: "search";r=50;t=30
-func WithHeaders(styles ...HeaderStyle) Option {
-	return func(o *options) {
-		o.headers.draft = o.headers.draft || len(styles) == 0
-		for _, style := range styles {
-			switch style {
-			case RateLimitHeaders:
-				o.headers.draft = true
-			case LegacyHeaders:
-				o.headers.legacy = true
-			}
-		}
-	}
-}
-
-// addHeaders adds the headers that state the limit to b, if a limit decided.
-func (s *limitSpec) addHeaders(b *answer.Buffer, d *rules.Decision) {
+// add adds the headers that state the limit to b, if a limit decided. q is its quota, or nil.
+func (h headers) add(b *answer.Buffer, d *rules.Decision, q *rules.Quota, unit rules.Unit) {
 	if d.Rule == "" || d.Limit < 1 {
 		return
 	}
-	if s.headers.draft {
-		b.Text = s.appendPolicy(b.Text, d)
+	if h.draft {
+		b.Text = appendPolicy(b.Text, d, q, unit)
 		b.End("Ratelimit-Policy")
 		b.Text = append(appendName(b.Text, d.Rule), ";r="...)
 		b.Text = strconv.AppendInt(b.Text, d.Remaining, 10)
@@ -60,7 +39,7 @@ func (s *limitSpec) addHeaders(b *answer.Buffer, d *rules.Decision) {
 		}
 		b.End("Ratelimit")
 	}
-	if s.headers.legacy {
+	if h.legacy {
 		b.Text = strconv.AppendInt(b.Text, d.Limit, 10)
 		b.End("X-Ratelimit-Limit")
 		b.Text = strconv.AppendInt(b.Text, d.Remaining, 10)
@@ -68,17 +47,6 @@ func (s *limitSpec) addHeaders(b *answer.Buffer, d *rules.Decision) {
 		b.Text = strconv.AppendInt(b.Text, time.Now().Unix()+answer.Seconds(d.ResetAfter), 10)
 		b.End("X-Ratelimit-Reset")
 	}
-}
-
-// setHeaders sets the headers that state the limit in header.
-func (s *limitSpec) setHeaders(header http.Header, d *rules.Decision) {
-	if s.headers == (headers{}) {
-		return
-	}
-	b := answer.NewBuffer()
-	s.addHeaders(b, d)
-	b.SetHeaders(header)
-	b.Free()
 }
 
 // appendName appends a limit's name as a string of a structured field.
@@ -92,14 +60,13 @@ var units = [...]string{rules.Bytes: "content-bytes", rules.Millis: "ms", rules.
 
 // appendPolicy appends the value of RateLimit-Policy: the limit, and the time in which all of
 // it becomes available.
-func (s *limitSpec) appendPolicy(dst []byte, d *rules.Decision) []byte {
+func appendPolicy(dst []byte, d *rules.Decision, q *rules.Quota, unit rules.Unit) []byte {
 	dst = strconv.AppendInt(append(appendName(dst, d.Rule), ";q="...), d.Limit, 10)
-	q := s.quota.Load()
 	switch {
 	case d.Reason == rules.ReasonBusy || q == nil:
 		return append(dst, `;qu="concurrent-requests"`...)
-	case s.unit != rules.Requests:
-		dst = appendName(append(dst, ";qu="...), units[s.unit])
+	case unit != rules.Requests:
+		dst = appendName(append(dst, ";qu="...), units[unit])
 	}
 	window := q.Rate.Per
 	if !q.Algorithm.Windowed() {

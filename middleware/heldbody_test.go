@@ -114,7 +114,7 @@ func TestHeldBytesAreBounded(t *testing.T) {
 			req.Context = ctx
 			f.Check(req)
 			ends = append(ends, func() { end(req, cancel); end(req, cancel); cancel() })
-			if held := f.bodies.held.Load(); held > 1<<16 {
+			if held := f.bodies.Held.Load(); held > 1<<16 {
 				t.Fatalf("%s: %d bytes are held", name, held)
 			}
 		}
@@ -126,7 +126,7 @@ func TestHeldBytesAreBounded(t *testing.T) {
 			end()
 		}
 		// A context runs its callback in a goroutine.
-		testenv.Eventually(t, name+": no bytes are held after all have ended", func() bool { return f.bodies.held.Load() == 0 })
+		testenv.Eventually(t, name+": no bytes are held after all have ended", func() bool { return f.bodies.Held.Load() == 0 })
 		req, _ := post(formType, "user=ann")
 		if f.Check(req); f.Stats().Bodies != s.Bodies+1 {
 			t.Errorf("%s: there is no room after all have ended", name)
@@ -142,7 +142,7 @@ func TestHandlerGivesBack(t *testing.T) {
 	inside := int64(0)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /s", func(_ http.ResponseWriter, r *http.Request) {
-		inside = f.bodies.held.Load()
+		inside = f.bodies.Held.Load()
 		if r.URL.RawQuery == "panic" {
 			panic(http.ErrAbortHandler)
 		}
@@ -155,7 +155,7 @@ func TestHandlerGivesBack(t *testing.T) {
 			defer func() { _ = recover() }()
 			f.Handler(mux).ServeHTTP(httptest.NewRecorder(), req.HTTP)
 		}()
-		if held := f.bodies.held.Load(); held != 0 || (inside > 0) != (i < 2) {
+		if held := f.bodies.Held.Load(); held != 0 || (inside > 0) != (i < 2) {
 			t.Errorf("%q: %d bytes are held, %d were inside", query, held, inside)
 		}
 	}

@@ -2,20 +2,9 @@ package middleware
 
 import "github.com/hotparam/hotparam/rules"
 
-// Hooks are functions that are called for each request, in the request's goroutine. A nil
-// hook is not called. Hooks must be quick. A panic in a hook is counted in [Stats].Panics, and
-// has no other effect. For a request of a hot key whose rule has on_hot, After is called with
-// [rules.ReasonShared], and again with the limits' decision if the handler has to answer it.
-type Hooks struct {
-	Before func(Request)                 // called before anything is counted
-	After  func(Request, rules.Decision) // called after the decision, and the wait if there is one
-	Denied func(Request, rules.Decision) // called after After, for a refused request
-	Near   func(Request, rules.Decision) // called after After, for a request that leaves less than a tenth of its limit
-}
-
 func (g *Guard) before(req *Request) {
 	if g.opts.hooked {
-		req.Caller = g.callerOf(req)
+		req.Caller = g.opts.callerOf(req)
 		g.callBefore(*req)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/fleet"
+	"github.com/hotparam/hotparam/middleware/internal/backoff"
+	"github.com/hotparam/hotparam/middleware/internal/origins"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -26,7 +29,7 @@ type hotState struct {
 	heat            atomic.Pointer[heat]
 	admitted        admittedSamples
 	reported, told  int64 // number of the last report that had the key, and the requests in it
-	origins         originSample
+	origins         origins.Sample
 }
 
 // hotBucket is a bucket with the quota that it was last given.
@@ -39,7 +42,7 @@ type hotBucket struct {
 }
 
 func newHotBucket(b *limiter.Bucket, spec *limitSpec, quota *rules.Quota) *hotBucket {
-	return &hotBucket{Bucket: b, quota: quota, limit: spec.name, interval: quotaInterval(quota, 1)}
+	return &hotBucket{Bucket: b, quota: quota, limit: spec.name, interval: backoff.Interval(quota, 1)}
 }
 
 // record counts a request that passed or was refused. A nil hotState counts nothing.
@@ -125,31 +128,6 @@ func (h *hotState) onHot() rules.OnHotCounts {
 	return n
 }
 
-// newHotState returns the key's old state if it exists, or a new one with a bucket by this
-// process's rules.
-func (g *Guard) newHotState(h rules.Hot, old *hotState, exists bool) *hotState {
-	if !exists {
-		old = g.firstHotState(&h)
-	}
-	old.beginHeat(&h)
-	return old
-}
-
-// firstHotState returns the state of a key that has none in the hot set.
-func (g *Guard) firstHotState(h *rules.Hot) *hotState {
-	r := g.rules.Load().byID(h.Rule)
-	if r != nil && r.heated != nil {
-		if state := r.heated[h.Key.String()]; state != nil {
-			return state // from when another version of the rule had hot
-		}
-	}
-	fresh := &hotState{id: limiter.KeyID([]byte(h.Key.String())), made: time.Now()}
-	if r != nil && r.except == nil && r.spec.limit != nil {
-		fresh.bucketFor(r.spec, g.opts.clock) // makes the bucket, ahead of the first request
-	}
-	return fresh
-}
-
 // bucketFor returns the key's bucket for its limit, or nil if the limit has none. The limit
 // stays the same until the rules change. If the rule has exceptions, the first request makes
 // the bucket: its parameters determine the limit, since the key's text may have been cut.
@@ -195,4 +173,77 @@ func (h *hotState) timeToFull(now time.Duration) time.Duration {
 		return b.FreshAfter(now)
 	}
 	return 0
+}
+
+// hotStock is the stock of a hot key, and the name of its limit.
+type hotStock struct {
+	classes []*fleet.Stock // by class of priority
+	name    string
+}
+
+// stockFor returns the stock of a hot key for requests of a class of a limit.
+func (h *hotState) stockFor(f *fleet.Fleet, spec *limitSpec, class int, key func() string) *fleet.Stock {
+	quota := spec.quota.Load()
+	for {
+		s := h.stock.Load()
+		if s != nil && s.name == spec.name && len(s.classes) == spec.limit.Priority.Classes() {
+			stock := s.classes[class]
+			if stock.Quota() != quota {
+				stock.SetQuota(quota)
+			}
+			return stock
+		}
+		made := f.Stocks(fleet.StockConfig{
+			Name: spec.name, Key: key(), Quota: quota, Outage: spec.whenAway(), Owing: spec.unit != rules.Requests,
+		}, spec.limit.Priority.Classes())
+		if h.stock.CompareAndSwap(s, &hotStock{made, spec.name}) {
+			return made[class]
+		}
+	}
+}
+
+// admittedSamples are totals of a hot key's admissions, the oldest first.
+type admittedSamples []admittedSample
+
+type admittedSample struct {
+	when  time.Time
+	total int64
+	onHot rules.OnHotCounts
+	ever  rules.Outcomes
+}
+
+// outcomeCounts count the requests of hot keys by how they were answered.
+type outcomeCounts [outcomes]atomic.Int64
+
+// sharedKey is a hot key whose requests are answered together, in one version of the rules. It is
+// the From of decisions with ReasonShared.
+type sharedKey struct {
+	rule  *sharedRule
+	state *hotState
+	text  string
+}
+
+// HotHeader is the header of an [rules.Answer] to a request of a hot key that may be answered
+// from a cache; see [Steps].
+const HotHeader = "X-Hotparam-Hot"
+
+// Answer marks the request as hot, for a gateway that has a cache.
+func (*sharedKey) Answer(rules.Decision) rules.Answer {
+	return rules.Answer{Header: map[string][]string{HotHeader: {"1"}}}
+}
+
+// sharedFor returns the key for requests that are answered by this version of the rule.
+func (h *hotState) sharedFor(r *sharedRule, key rules.Key) *sharedKey {
+	s := h.shared.Load()
+	if s == nil || s.rule != r {
+		s = &sharedKey{rule: r, state: h, text: key.String()}
+		h.shared.Store(s)
+	}
+	return s
+}
+
+// decide sets the decision on a request that is answered together with others, and counts it.
+func (s *sharedKey) decide(d *rules.Decision, shard uint32) {
+	d.Allowed, d.Reason, d.Rule, d.From = true, rules.ReasonShared, s.rule.ID, s
+	s.rule.decisions.of[rules.ReasonShared].addOne(shard)
 }

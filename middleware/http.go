@@ -2,8 +2,9 @@ package middleware
 
 import (
 	"net/http"
-	"strings"
 
+	"github.com/hotparam/hotparam/middleware/internal/bodies"
+	"github.com/hotparam/hotparam/middleware/internal/meter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,24 +30,24 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			if sharesMethod(r.Method) && r.ContentLength == 0 {
 				steps = CountStep
 			} else if !IsSafe(r.Method) {
-				var meter *responseMeter
+				var response *meter.Response
 				host, path, query := r.Host, r.URL.EscapedPath(), r.URL.RawQuery // which next may change
 				if g.remembersAnswers(path) {
-					meter = &responseMeter{ResponseWriter: w}
-					w = meter.withInterfacesOf(w)
+					response = &meter.Response{ResponseWriter: w}
+					w = response.WithInterfacesOf(w)
 				}
 				defer func() {
 					status := 0 // not known, in case a key becomes hot until now
-					if meter != nil {
-						status = meter.status
+					if response != nil {
+						status = response.Status
 					}
 					g.Changed(status, host, path, query)
 				}()
 			}
 		}
 		d, ticket := g.examine(r, route, Request{Steps: steps})
-		if held, ok := r.Body.(*heldBody); ok {
-			defer held.release()
+		if held, ok := r.Body.(*bodies.Held); ok {
+			defer held.Release()
 		}
 		if _, ok := d.From.(*sharedKey); ok {
 			g.serveShared(w, r, route, next, d)
@@ -54,6 +55,18 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		}
 		g.respond(w, r, next, &d, ticket)
 	})
+}
+
+// examine implements Begin for an HTTP request. req has its steps, and whether it waits. If the
+// function of an option panics, the request passes. Panics of the guarded handler are not recovered.
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string, req Request) (d rules.Decision, t *Ticket) {
+	defer g.failOpen(&d)
+	req.Context, req.Method, req.Path, req.Query = r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery
+	req.Pattern, req.HTTP = r.Pattern, r
+	if route != nil { // it precedes the pattern, which an outer mux may have set
+		req.Pattern = route(r)
+	}
+	return d, g.check(&req, true, &d)
 }
 
 // respond answers a request by its handler, or refuses it.
@@ -77,36 +90,26 @@ func (g *Guard) respond(w http.ResponseWriter, r *http.Request, next http.Handle
 	ticket.serve(w, r, next)
 }
 
-// examine implements Begin for an HTTP request. req has its steps, and whether it waits. If the
-// function of an option panics, the request passes. Panics of the guarded handler are not recovered.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string, req Request) (d rules.Decision, t *Ticket) {
-	defer g.failOpen(&d)
-	req.Context, req.Method, req.Path, req.Query = r.Context(), r.Method, r.URL.EscapedPath(), r.URL.RawQuery
-	req.Pattern, req.HTTP = r.Pattern, r
-	if route != nil { // it precedes the pattern, which an outer mux may have set
-		req.Pattern = route(r)
+// serveShared answers an HTTP request that is counted and has a hot key whose rule has on_hot.
+func (g *Guard) serveShared(w http.ResponseWriter, r *http.Request, route func(*http.Request) string, next http.Handler, d rules.Decision) {
+	x := &Exchange{HTTP: r, Header: w.Header(), Lead: func() http.Handler { return next }}
+	if l, ok := next.(Leader); ok {
+		x.Lead = l.Lead
 	}
-	return d, g.check(&req, true, &d)
-}
-
-// writeBody writes an answer whose headers are set.
-func writeBody(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	if r.Method == http.MethodHead {
-		setLength(w.Header(), status, len(body))
-		w.WriteHeader(status)
-		return
+	shared := g.share(d.From.(*sharedKey), x, &d, func(step Request) (rules.Decision, *Ticket) {
+		return g.examine(r, route, step)
+	})
+	switch {
+	case shared.Outcome.answers():
+		writeBody(w, r, shared.Status, shared.Body)
+	case shared.Outcome == Refused:
+		g.respond(w, r, next, &d, nil)
+	case shared.Outcome == Left: // or its time has ended, and the client waits for an answer
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case shared.Outcome == Alone:
+		d, ticket := g.examine(r, route, Request{Steps: LimitStep})
+		g.respond(w, r, next, &d, ticket)
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have disconnected
-}
-
-// remoteHost returns the host of the request's RemoteAddr.
-func remoteHost(r *http.Request) string {
-	colon := strings.LastIndexByte(r.RemoteAddr, ':')
-	if colon < 0 {
-		return r.RemoteAddr
-	}
-	return strings.Trim(r.RemoteAddr[:colon], "[]")
 }
 
 // Refuse answers a refused request with the default answer of [rules.Decision.Answer]. It is

@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/bits"
 	"strings"
 	"unsafe"
@@ -16,25 +15,21 @@ import (
 // or beyond ASCII, and goes no deeper than the longest path. The tokens of a json.Decoder were
 // rejected: they cost several times as much as a decode, and an allocation each.
 
-func prepareJSON(x *paramReader, _ *options) error {
-	steps, message := base.ParseJSONPath(x.param.Name)
-	if message != "" {
-		return fmt.Errorf("json:%s: %s", x.param.Name, message)
+// readJSON adds the values of a JSON body that rules of the route name.
+func (r *reading) readJSON() {
+	if text, ok := r.readBody(rules.JSON); ok {
+		r.endBody(r.addJSON(text))
 	}
-	x.steps = steps
-	return nil
 }
-
-func readJSON(r *request, _ *paramReader) { r.readBody(rules.JSON) }
 
 // addJSON adds the values of a document that rules of the route name, and reports whether the
 // document is valid.
-func (r *request) addJSON(text []byte) bool {
+func (r *reading) addJSON(text []byte) bool {
 	if !json.Valid(text) {
 		return false
 	}
 	for begin := 0; begin < len(r.route.bodyReaders); begin += maxWalked {
-		w := jsonWalk{request: r, text: text, readers: r.route.bodyReaders[begin:min(begin+maxWalked, len(r.route.bodyReaders))]}
+		w := jsonWalk{reading: r, text: text, readers: r.route.bodyReaders[begin:min(begin+maxWalked, len(r.route.bodyReaders))]}
 		var all uint64
 		for i, x := range w.readers {
 			if x.param.Source == rules.JSON {
@@ -55,7 +50,7 @@ const maxWalked = 64
 // that read something return the position behind it. on is the set of readers, by their
 // index, whose paths lead through the present value; depth is the value's depth.
 type jsonWalk struct {
-	request *request
+	reading *reading
 	text    []byte
 	readers []*paramReader
 }
@@ -82,9 +77,9 @@ func (w *jsonWalk) addScalar(x *paramReader, raw []byte) {
 	switch raw[0] {
 	case 'n':
 	case '"':
-		w.request.addNamed(x, jsonString(raw))
+		w.reading.addNamed(x, jsonString(raw))
 	default:
-		w.request.addNamed(x, unsafe.String(&raw[0], len(raw))) // addNamed copies it
+		w.reading.addNamed(x, unsafe.String(&raw[0], len(raw))) // addNamed copies it
 	}
 }
 

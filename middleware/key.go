@@ -94,112 +94,6 @@ func (r *request) usePairings(c *candidate) {
 	r.endKeys(c, pairs.More)
 }
 
-// beginKeys prepares for n keys of one rule.
-func (r *request) beginKeys(c *candidate, n int) {
-	r.groups.follow = c.addsUp && n > 1 && r.beginGroups()
-}
-
-// endKeys ends the keys of one rule. If the rule makes more keys than are used, endKeys uses
-// one key for all others.
-func (r *request) endKeys(c *candidate, more bool) {
-	if r.groups.follow {
-		r.groups.follow = false
-		r.countAgain(c)
-	}
-	if !more {
-		return
-	}
-	if r.counts {
-		r.guard.stats.More.Add(1)
-	}
-	r.startKey(c)
-	r.key = base.AppendMore(r.key)
-	r.useKey(c)
-}
-
-// useKey counts the key that was built, if the rule has hot, and asks the key's limit, if it
-// has one now. For rules that count costs it records the key for the request's end, and only
-// asks whether there is a permit.
-func (r *request) useKey(c *candidate) {
-	if r.controlled.controls != nil {
-		r.useControlledKey(c)
-		return
-	}
-	cl := claim{rule: c, spec: c.spec}
-	if c.except != nil {
-		if cl.spec = r.except(c); cl.spec == nil {
-			return
-		}
-	}
-	whole := r.shortenKey(c)
-	cl.hash = rules.Hash(r.key)
-	r.countKey(&cl, whole)
-	r.limitCountedKey(&cl)
-}
-
-// shortenKey shortens the request's key to the form that is counted. It reports whether the key
-// stayed whole.
-func (r *request) shortenKey(c *candidate) (whole bool) {
-	size := len(r.key)
-	r.key = r.guard.fitKey(r.key, len(c.prefix))
-	return len(r.key) == size
-}
-
-// countKey counts the request's key, if the rule has hot.
-func (r *request) countKey(cl *claim, whole bool) {
-	c := cl.rule
-	if len(c.Hot) == 0 {
-		return
-	}
-	r.addCount(cl, cl.hash, r.key, 1)
-	if whole && r.groups.follow { // a cut key has no group
-		r.groups.add(r.key[len(c.prefix):], c.ParamsOnly)
-	}
-}
-
-// addCount adds n requests to the count of a key. For rules that count costs it records that the key
-// is charged n times when the request ends, if the handler answers it.
-func (r *request) addCount(cl *claim, hash uint64, key []byte, n uint64) {
-	switch {
-	case cl.rule.Count != rules.Requests:
-		for range n {
-			r.chargeAtEnd(*cl, hash, key)
-		}
-	case r.counts:
-		r.guard.counts.Add(hash, key, n)
-	}
-}
-
-// limitCountedKey asks the limit of the request's key, if it has one now.
-func (r *request) limitCountedKey(cl *claim) {
-	if len(cl.rule.Hot) == 0 {
-		if r.trace != nil {
-			r.trace.addKey(cl.rule, r.key, cl.spec, nil)
-		}
-		if r.asks {
-			r.limitKey(cl)
-		} else {
-			r.postpone(cl.spec.limit != nil)
-		}
-		return
-	}
-	hot := r.guard.hot.Lookup(cl.hash, r.key)
-	if r.trace != nil {
-		r.trace.addKey(cl.rule, r.key, cl.spec, hot)
-	}
-	switch {
-	case hot == nil:
-	case r.asks:
-		r.limitHotKey(cl, hot)
-	default:
-		r.findShared(cl, hot)
-	}
-}
-
-// allowsBare reports whether a request with none of the rule's parameters makes a key of the
-// route alone.
-func (r *rule) allowsBare() bool { return r.By.Kind == rules.ByAll && !r.ParamsOnly }
-
 // startKey begins a key with everything before the parameters: the rule's id, a space, the
 // route, "?".
 func (r *request) startKey(c *candidate) {
@@ -225,20 +119,6 @@ func (r *request) writeHead(c *candidate) {
 	r.key = append(r.key, '?')
 }
 
-// fitKey shortens the part of key after its prefix to the form that is counted.
-func (g *Guard) fitKey(key []byte, prefix int) []byte {
-	if len(key)-prefix > rules.MaxText {
-		key = append(key[:prefix], base.CutKey(key[prefix:], rules.MaxText)...)
-	}
-	if g.counts == nil {
-		return key
-	}
-	if fitted := g.counts.Fit(key[prefix:]); len(fitted) != len(key)-prefix {
-		key = append(key[:prefix], fitted...)
-	}
-	return key
-}
-
 // countTotal counts the request itself, for a rule that makes several keys from it: the sum of
 // their counts exceeds the number of requests. A route whose text is too long has no total,
 // since a cut text would be a key.
@@ -254,4 +134,89 @@ func (r *request) countTotal(c *candidate) {
 		return
 	}
 	r.addCount(&claim{rule: c, spec: c.spec}, t.hash, t.key, 1)
+}
+
+// beginKeys prepares for n keys of one rule.
+func (r *request) beginKeys(c *candidate, n int) {
+	r.groups.follow = c.addsUp && n > 1 && r.beginGroups()
+}
+
+// beginGroups prepares for the keys of one rule, and reports whether the request may have
+// several keys of a group.
+func (r *request) beginGroups() bool {
+	if !r.params.list.RepeatsNames() {
+		return false
+	}
+	r.groups.texts, r.groups.all = r.groups.texts[:0], r.groups.all[:0]
+	return true
+}
+
+// endKeys ends the keys of one rule. If the rule makes more keys than are used, endKeys uses
+// one key for all others.
+func (r *request) endKeys(c *candidate, more bool) {
+	if r.groups.follow {
+		r.groups.follow = false
+		r.countAgain(c)
+	}
+	if !more {
+		return
+	}
+	if r.counts {
+		r.guard.stats.More.Add(1)
+	}
+	r.startKey(c)
+	r.key = base.AppendMore(r.key)
+	r.useKey(c)
+}
+
+// countAgain counts the groups' keys beyond their first.
+func (r *request) countAgain(c *candidate) {
+	g, groups := r.guard, &r.groups
+	from := 0
+	for i := range groups.all {
+		group := &groups.all[i]
+		text := groups.texts[from:group.end]
+		from = group.end
+		if group.again == 0 {
+			continue
+		}
+		name := base.AppendAgain(append(groups.again[:0], c.prefix...), text)
+		groups.again = name
+		size := len(name)
+		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
+			continue // a cut name could be a key's; so the total is too high
+		}
+		r.addCount(&claim{rule: c, spec: c.spec}, rules.Hash(name), name, group.again)
+	}
+}
+
+// useMatcherKey implements useKey with the key that a matcher returned.
+func (r *request) useMatcherKey(c *candidate, key string) {
+	p := &r.params.custom
+	p.Reset()
+	p.Add(rules.Param{Name: "key", Value: key})
+	r.sortParams(p)
+	r.startKey(c)
+	r.key = p.AppendOne(r.key, 0)
+	r.useKey(c)
+}
+
+// useKey counts the key that was built, if the rule has hot, and asks the key's limit, if it
+// has one now. For rules that count costs it records the key for the request's end, and only
+// asks whether there is a permit.
+func (r *request) useKey(c *candidate) {
+	if r.controlled.controls != nil {
+		r.useControlledKey(c)
+		return
+	}
+	cl := claim{rule: c, spec: c.spec}
+	if c.except != nil {
+		if cl.spec = r.except(c); cl.spec == nil {
+			return
+		}
+	}
+	whole := r.shortenKey(c)
+	cl.hash = rules.Hash(r.key)
+	r.countKey(&cl, whole)
+	r.limitCountedKey(&cl)
 }

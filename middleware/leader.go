@@ -127,6 +127,8 @@ func (h restart) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // dropped drops what is written to it.
 type dropped struct{ header http.Header }
 
-func (w *dropped) Header() http.Header         { return w.header }
+func (w *dropped) Header() http.Header { return w.header }
+
 func (w *dropped) Write(p []byte) (int, error) { return len(p), nil }
-func (w *dropped) WriteHeader(int)             {}
+
+func (w *dropped) WriteHeader(int) {}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/hotparam/hotparam/middleware/internal/meter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -156,7 +157,7 @@ func TestNoRuns(t *testing.T) {
 		if answer.withheld {
 			t.Error("withheld past a writer without Unwrap")
 		}
-		h.ServeHTTP(&responseMeter{ResponseWriter: answer}, r)
+		h.ServeHTTP(&meter.Response{ResponseWriter: answer}, r)
 		return Shared{}
 	}}
 	_, w := serveShared(t, 2, s, okHandler)

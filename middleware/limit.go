@@ -2,12 +2,10 @@ package middleware
 
 import (
 	"math/rand/v2"
-	"slices"
-	"time"
+	"unsafe"
 
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -95,7 +93,7 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 		r.sampleOrigin(cl, hot)
 	}
 	if r.in.Steps == LimitStep && r.in.run == nil && r.unshared == nil && cl.rule.shares(&hot.Hot) {
-		r.unshared = cl.rule.rule
+		r.unshared = cl.rule.shared
 	}
 	if cl.spec.limit == nil {
 		return
@@ -121,13 +119,10 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 
 // sampleOrigin records the origin of a hot key's request, if the request is in the sample.
 func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
-	if weight := hot.Payload.origins.weight(rand.Uint64()); weight > 0 {
-		hot.Payload.origins.sample(cl.rule.name, r.callerName(), weight)
+	if weight := hot.Payload.origins.Weight(rand.Uint64()); weight > 0 {
+		hot.Payload.origins.Add(cl.rule.name, r.callerName(), weight)
 	}
 }
-
-// keyText returns a copy of the text of the request's key.
-func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefix):]) }
 
 // askBucket asks the bucket of a rule or of a hot key for a permit. For rules that count costs
 // it only asks whether there is one. It reports whether the request is within the limit.
@@ -147,72 +142,34 @@ func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 	return within
 }
 
-// askFor returns the question that the request asks a limit. It fills the result in one place: a copy
-// right after some fields were written would wait for the processor's store buffer.
-func (r *request) askFor(cl *claim) limiter.Request {
-	var (
-		kind   limiter.OpKind
-		left   int64
-		within time.Duration
-	)
-	if cl.spec.limit.Priority != nil {
-		left = fleet.Reserve(cl.spec.quota.Load().Burst, r.classOf(cl), cl.spec.limit.Priority.Classes())
-	}
+// limitHeld asks for a permit of the back end whose time a hot key takes, if its rule's limit has
+// concurrency: auto. A key that an operator pins has no hold, and needs no permit.
+func (r *request) limitHeld(cl *claim, h *rules.Hold) {
 	switch {
-	case cl.rule.Count != rules.Requests:
-		kind = limiter.Peek
-	case cl.spec.waits() && !r.guard.opts.shadow:
-		kind, within = limiter.Reserve, r.maxWait(cl.spec.limit.Wait)
-	}
-	return limiter.Request{Kind: kind, N: 1, Keep: left, Within: within}
-}
-
-// class returns the request's class by a rule's priority: the first class that one of the
-// parameter's values has, or the last class if none has one.
-func (r *request) class(c *candidate, p *rules.Priority) int {
-	params := r.loadParams(c)
-	class := p.Classes() - 1
-	for i := range params.Len() {
-		if q := params.At(i); q.Name == p.Name && q.Source == p.Source {
-			if index := slices.Index(p.First, q.Value); index >= 0 {
-				class = min(class, index)
-			}
-		}
-	}
-	return class
-}
-
-// classOf returns the request's class by the priority of a limit, or 0 if that has none.
-func (r *request) classOf(cl *claim) int {
-	if p := cl.spec.limit.Priority; p != nil {
-		return r.class(cl.rule, p)
-	}
-	return 0
-}
-
-// claimLater adds to r.pending the question to the backend and the permits to acquire. They
-// are due once this process's limits have allowed the request.
-func (r *request) claimLater(cl *claim, key string) {
-	quota := cl.spec.quota.Load()
-	if quota != nil && cl.spec.byBackend {
-		ask := r.askFor(cl)
-		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
-		c := backendClaim{claim: *cl, op: limiter.Op{Quota: quota, Name: cl.spec.name, Key: key, Request: ask}}
-		if cl.state != nil && r.mayBorrow(cl) {
-			c.stock = cl.state.stockFor(r.guard, cl.spec, r.classOf(cl), func() string { return key })
-		}
-		r.pending.byBackend = append(r.pending.byBackend, c)
-	}
-	if cl.spec.permits != nil {
-		r.claimPermits(cl, key)
+	case h.Holds():
+		r.claimHold(cl, h)
+	case cl.spec.quota.Load() == nil:
+		cl.state.recordExempt()
 	}
 }
 
-// claimPermits adds to r.pending the permits to acquire.
-func (r *request) claimPermits(cl *claim, key string) {
-	p := permitClaim{claim: *cl, key: key, class: r.classOf(cl)}
-	if cl.spec.quota.Load() != nil {
-		p.state = nil // the quota's result counts
+// findShared looks whether the request is answered together with others, since this key is hot.
+func (r *request) findShared(cl *claim, hot *hotset.Entry[*hotState]) {
+	r.sampleOrigin(cl, hot)
+	r.postpone(true)
+	if r.shared == nil && cl.rule.shares(&hot.Hot) {
+		r.shared = hot.Payload.sharedFor(cl.rule.shared, hot.Hot.Key)
 	}
-	r.pending.permits = append(r.pending.permits, p)
+}
+
+// callerName returns the request's caller as it may leave the process. Unless the application
+// supplies it, the caller is an address, so it is redacted if addresses are. The result is valid
+// until the next call.
+func (r *request) callerName() string {
+	set, caller := r.route.set, r.guard.opts.callerOf(&r.in)
+	if caller == "" || r.guard.opts.ownCaller || !set.redaction.Concerns(rules.Addr) {
+		return caller
+	}
+	r.params.text = r.redactorOf(set).Append(r.params.text[:0], rules.Param{Source: rules.Addr, Name: "caller", Value: caller})
+	return unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text))
 }

@@ -2,15 +2,12 @@ package middleware
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/middleware/internal/backoff"
 	"github.com/hotparam/hotparam/middleware/internal/holding"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -74,169 +71,6 @@ func (s *limitSpec) whenAway() rules.OutagePolicy {
 	return cmp.Or(s.limit.Outage, rules.OutageLocal)
 }
 
-// specBuilder makes the limits of a version of the rules, with the state of the limits
-// that they replace.
-type specBuilder struct {
-	opts      *options
-	maxKeys   int
-	redaction *rules.Redaction
-	// decisionsOf returns the counters of a rule.
-	decisionsOf func(rule string) *decisionCounts
-	instances   int
-	old         map[string]*limitSpec           // by name, including removed limits
-	permits     map[string]*semaphore.Memory    // by rule; its exceptions share them
-	adopt       []func(now time.Duration) error // to be called once all limits are made
-}
-
-var (
-	errNoBackend   = errors.New("limit.scope fleet or exact: the guard has no backend: give one by WithBackend")
-	errNoSemaphore = errors.New("limit.scope fleet or exact with concurrency: the guard has no semaphore: give one by WithSemaphore")
-)
-
-// newSpec makes a limit with its permits and, unless the rule has hot, its buckets.
-func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec, error) {
-	l = b.withScope(r, l)
-	s := &limitSpec{
-		limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms,
-		hash: rules.Hash([]byte(name)), headers: b.opts.headers, decisions: b.decisionsOf(r.ID),
-	}
-	if old := b.old[name]; old != nil {
-		s.meanCost.Store(old.meanCost.Load())
-		s.kept = old.kept
-		s.unseen.Store(old.unseen.Load())
-	}
-	s.kept.permits = b.permits[r.ID]
-	if l == nil {
-		return s, nil
-	}
-	s.holders, s.byBackend = holders(r, l), b.isDecidedByBackend(s)
-	if l.Concurrency != 0 {
-		if err := b.makePermits(s, r); err != nil {
-			return nil, err
-		}
-	}
-	if l.Burst == rules.Unlimited || l.Rate.IsZero() {
-		return s, nil
-	}
-	if l.Algorithm.Custom() && s.algorithms[l.Algorithm] == nil {
-		return nil, fmt.Errorf("limit.algorithm %q: the guard has none of this name: give it by WithAlgorithm", l.Algorithm)
-	}
-	s.quota.Store(b.quotaOf(s))
-	if s.isShared() {
-		b.continueHolding(s)
-	}
-	switch {
-	case !s.byBackend:
-		return s, b.makeBuckets(s, r)
-	case b.opts.backend == nil:
-		return nil, errNoBackend
-	}
-	return s, nil
-}
-
-// withScope returns l with the scope that it has by default, if the backend lends permits, and
-// the semaphore does, if it needs one. l may be nil.
-func (b *specBuilder) withScope(r *rule, l *rules.Limit) *rules.Limit {
-	if l == nil || l.Scope != "" || r.ScopeOf(l) != rules.ScopeFleet {
-		return l
-	}
-	if lenderOf(b.opts.backend) == nil && l.HasNumber() { // one without needs a semaphore alone
-		return l
-	}
-	if l.Concurrency != 0 && b.opts.semaphore == nil {
-		return l
-	}
-	if b.opts.shadow && r.Count != rules.Requests {
-		return l // a shadow holds no permits, and costs are charged to permits that are held
-	}
-	scoped := *l
-	scoped.Scope = rules.ScopeFleet
-	return &scoped
-}
-
-// quotaOf returns the limit's quota, or this instance's part of it. If the quota has not
-// changed, the pointer has not either, so that buckets keep theirs.
-func (b *specBuilder) quotaOf(s *limitSpec) *rules.Quota {
-	instances := 1
-	if s.limit.Scope == rules.ScopeShare {
-		instances = b.instances
-	}
-	quota, _ := limiter.Share(&s.limit.Quota, instances)
-	if old := b.old[s.name]; old != nil {
-		if q := old.quota.Load(); q != nil && *q == quota {
-			return q
-		}
-	}
-	return &quota
-}
-
-// continueHolding makes the limit continue the holding of its predecessor.
-func (b *specBuilder) continueHolding(s *limitSpec) {
-	b.adopt = append(b.adopt, func(now time.Duration) error {
-		if s.kept.hold == nil {
-			s.kept.hold = holding.New(&s.limit.Quota, b.instances)
-			return nil
-		}
-		debt := limiter.Owing{All: s.kept.hold.Resize(&s.limit.Quota, b.instances, now)}
-		s.unseen.Store(s.unseen.Load().withDebt(&debt, s.kept.hold, now))
-		s.addDebt(debt, now)
-		return nil
-	})
-}
-
-// makePermits makes the semaphore of a limit with concurrency, or keeps the old one, to which
-// permits in use will be returned. A key's permits are the same whether an exception matches
-// it or not. Keys that are held by their cost share those of the guard.
-func (b *specBuilder) makePermits(s *limitSpec, r *rule) error {
-	if s.limit.Scope.InRedis() && b.opts.semaphore == nil {
-		return errNoSemaphore
-	}
-	if s.limit.Concurrency == rules.AutoConcurrency {
-		return nil
-	}
-	if s.kept.permits == nil {
-		s.kept.permits = semaphore.New(semaphore.Config{})
-		b.permits[r.ID] = s.kept.permits
-	}
-	s.permits = s.kept.permits
-	return nil
-}
-
-// makeBuckets makes the buckets of a rule without hot, or keeps the old ones, which get their
-// new quota once all rules are made. For a rule with hot it only checks that buckets can be
-// made, and keeps the buckets that its keys had before.
-func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
-	quota := s.quota.Load()
-	fresh := func() (err error) {
-		if r.keyless() {
-			s.kept.single, err = s.newBucket(quota)
-			s.single = s.kept.single
-		} else {
-			s.kept.keyed, err = limiter.NewKeys(quota, b.maxKeys, s.algorithms)
-			s.keyed = s.kept.keyed
-		}
-		return err
-	}
-	if r.keyless() {
-		s.single = s.kept.single
-	} else {
-		s.keyed = s.kept.keyed
-	}
-	switch {
-	case s.single != nil || s.keyed != nil:
-		b.adopt = append(b.adopt, func(now time.Duration) error {
-			if s.setQuota(quota, now) == nil {
-				return nil
-			}
-			return fresh()
-		})
-	case len(r.Hot) == 0:
-		return fresh()
-	}
-	_, err := s.newBucket(quota)
-	return err
-}
-
 // newBucket makes a bucket of one key.
 func (s *limitSpec) newBucket(quota *rules.Quota) (*limiter.Bucket, error) {
 	return limiter.NewBucket(quota, s.algorithms)
@@ -265,22 +99,35 @@ func (s *limitSpec) addDebt(debt limiter.Owing, now time.Duration) {
 	}
 }
 
-// exceptionName returns the name of an exception's limit, as the backend gets it.
-func (b *specBuilder) exceptionName(r *rule, x *rules.Exception) string {
-	name := strings.Builder{}
-	name.WriteString(r.ID)
-	for i, v := range x.Values {
-		sep := byte('&')
-		if i == 0 {
-			sep = '?'
-		}
-		name.WriteByte(sep)
-		value := v.Value
-		if p := v.Param(); b.redaction.Redacts(p.Source, p.Name) {
-			p.Value = value
-			value = string(keytext.NewRedactor(b.redaction).Append(nil, p))
-		}
-		name.WriteString(v.Name + "=" + value)
+// interval returns the time in which the limit that denied d lets one request of this
+// instance pass. If a backend decides, all instances refuse clients of the one limit, and each
+// assigns places of its own, so the places are as many times farther apart.
+//
+// For permits it is an estimate. It is RetryAfter, unless that is unknown, or longer than the
+// estimate of a limit with a waiting line, for which RetryAfter covers all who wait. Then it is
+// the interval that results if each permit is held for a second.
+func (s *limitSpec) interval(d *rules.Decision, instances int) time.Duration {
+	sharers := 1.0
+	if s.byBackend {
+		sharers = float64(instances)
 	}
-	return name.String()
+	if quota := s.quota.Load(); quota != nil && d.Reason != rules.ReasonBusy {
+		return backoff.Interval(quota, float64(max(1, s.meanCost.Load()))*sharers)
+	}
+	each := float64(d.RetryAfter)
+	if estimate := float64(time.Second) / float64(max(1, s.limit.Concurrency)); each == 0 || s.waits() && each > estimate {
+		each = estimate
+	}
+	return backoff.Whole(each * sharers)
+}
+
+// learnCost updates the mean cost of a request, which sets how far apart refused clients
+// retry. A concurrent call may be lost.
+func (s *limitSpec) learnCost(n int64) {
+	const smoothing = 8 // a request moves the mean by an eighth of its distance
+	mean := s.meanCost.Load()
+	if mean == 0 {
+		mean = n
+	}
+	s.meanCost.Store(mean + (n-mean)/smoothing)
 }

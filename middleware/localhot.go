@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -16,7 +18,8 @@ const agreeWithin = 2 * time.Second
 // within agreeWithin, the key is refuted: its mark is removed until the collector finds the key
 // hot again. While no aggregator is available, a mark stays until the key cools here.
 type localHot struct {
-	guard *Guard
+	hot    *hotset.Set[*hotState]
+	counts *collector.Collector // nil if there is none
 
 	// marking is held while marks are made and removed, so that this happens in the order of
 	// the decisions. It is locked before the hot set's lock, which is locked before mu.
@@ -38,8 +41,8 @@ type localMark struct {
 	published bool
 }
 
-func newLocalHot(g *Guard) *localHot {
-	l := &localHot{guard: g, marks: make(map[rules.Key]*localMark)}
+func newLocalHot(counts *collector.Collector) *localHot {
+	l := &localHot{counts: counts, marks: make(map[rules.Key]*localMark)}
 	l.timer = time.AfterFunc(time.Hour, l.refuteMarks)
 	l.timer.Stop()
 	return l
@@ -53,7 +56,7 @@ func (l *localHot) set(h rules.Hot, hot bool) {
 		l.mu.Lock()
 		delete(l.marks, h.Key)
 		l.mu.Unlock()
-		l.guard.hot.Unmark(h.Key)
+		l.hot.Unmark(h.Key)
 		return
 	}
 	l.mu.Lock()
@@ -62,7 +65,7 @@ func (l *localHot) set(h rules.Hot, hot bool) {
 	l.found++
 	l.armTimer()
 	l.mu.Unlock()
-	l.guard.hot.Mark(h)
+	l.hot.Mark(h)
 }
 
 // updatePublished records the keys that are hot now. The caller holds the hot set's lock.
@@ -103,14 +106,14 @@ func (l *localHot) updateFleet(f rules.Fleet) {
 
 // steer passes the collector the keys whose counts are needed in full. The caller holds mu.
 func (l *localHot) steer() {
-	if l.guard.counts == nil {
+	if l.counts == nil {
 		return
 	}
 	hot := make([]rules.Key, 0, len(l.published))
 	for key := range l.published {
 		hot = append(hot, key)
 	}
-	l.guard.counts.Steer(l.fleet, hot)
+	l.counts.Steer(l.fleet, hot)
 }
 
 // refutedAt returns when a mark will be refuted unless it is published; zero means never. The
@@ -158,7 +161,7 @@ func (l *localHot) refuteMarks() {
 	l.armTimer()
 	l.mu.Unlock()
 	for _, key := range over {
-		l.guard.hot.Unmark(key)
+		l.hot.Unmark(key)
 	}
 }
 

@@ -8,9 +8,42 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
+// askMatchers calls the matchers of the request's route and keeps their keys. It reports
+// whether the request is exempt.
+func (r *request) askMatchers() (exempt bool) {
+	first := r.route.set.Evaluate == rules.EvaluateFirst
+	answered := false // whether a matcher has returned a key
+	for i := range r.route.rules {
+		c := &r.route.rules[i]
+		key, ignore := "", false
+		isMatch := !c.picks
+		switch {
+		case c.matcher == nil && first:
+			isMatch = isMatch || r.matches(c)
+		case c.matcher == nil: // all rules count, whether this one matches or not
+		case r.matches(c) && r.in.http() != nil:
+			key, ignore = c.matcher(r.in.HTTP)
+			if ignore && !answered {
+				r.verdict.pass(rules.ReasonIgnored, c.ID)
+				return true
+			}
+			if ignore {
+				key = ""
+			}
+			isMatch = key != ""
+			answered = answered || isMatch
+		}
+		r.matched = append(r.matched, key)
+		if isMatch && first {
+			return false // this rule decides
+		}
+	}
+	return false
+}
+
 // canonicalPath unescapes characters that need not be escaped. Routers treat /%75/7 like
 // /u/7, and rules must do the same.
-func (r *request) canonicalPath() {
+func (r *reading) canonicalPath() {
 	if strings.IndexByte(r.in.Path, '%') < 0 {
 		return
 	}
@@ -30,10 +63,10 @@ func (r *request) picked(c *candidate, i int) bool {
 }
 
 // matches reports whether the request has the path and the parameters of a rule's match.
-func (r *request) matches(c *candidate) bool { return r.matchesHead(c) && r.matchesBody(c) }
+func (r *reading) matches(c *candidate) bool { return r.matchesHead(c) && r.matchesBody(c) }
 
 // matchesHead implements matches except for parameters of the body, which it does not read.
-func (r *request) matchesHead(c *candidate) bool {
+func (r *reading) matchesHead(c *candidate) bool {
 	if c.byPath && !c.Match.Route.Matches(r.in.Method, r.in.Path) {
 		return false
 	}
@@ -48,7 +81,7 @@ func (r *request) matchesHead(c *candidate) bool {
 // matchesBody reports whether the request has the parameters of the body that a rule's match
 // names. A body that could not be read matches any parameter of its source. But it never
 // matches a rule that ignores requests, nor one with unread: pass.
-func (r *request) matchesBody(c *candidate) bool {
+func (r *reading) matchesBody(c *candidate) bool {
 	if c.body == 0 {
 		return true
 	}
@@ -93,4 +126,13 @@ func matchesWildcard(pattern, value string) bool {
 		}
 		value, tail = value[i+len(part):], more
 	}
+}
+
+// isUnread reports whether the rule depends on the body and the body could not be read.
+func (r *reading) isUnread(c *candidate) bool {
+	if c.body == 0 {
+		return false
+	}
+	r.loadParams(c)
+	return r.body.state == bodyUnread && c.body.has(r.body.source)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/middleware/internal/meter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -237,11 +238,11 @@ func TestMeterHasWhatTheWriterHas(t *testing.T) {
 			_, reads := w.(io.ReaderFrom)
 			return fmt.Sprint("flush ", flushes, ", hijack ", hijacks, ", read ", reads)
 		}
-		m := &responseMeter{ResponseWriter: inner}
-		if got, want := has(m.withInterfacesOf(inner)), has(inner); got != want {
+		m := &meter.Response{ResponseWriter: inner}
+		if got, want := has(m.WithInterfacesOf(inner)), has(inner); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if u, ok := m.withInterfacesOf(inner).(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() != inner {
+		if u, ok := m.WithInterfacesOf(inner).(interface{ Unwrap() http.ResponseWriter }); !ok || u.Unwrap() != inner {
 			t.Errorf("%T does not unwrap", inner)
 		}
 	}

@@ -169,3 +169,93 @@ func WithBackend(b limiter.Backend) Option { return func(o *options) { o.backend
 
 // WithSemaphore sets the semaphore for the concurrency of limits with scope: fleet or exact.
 func WithSemaphore(s semaphore.Acquirer) Option { return func(o *options) { o.semaphore = s } }
+
+// handlerFunc is a function of the program that answers a refused request.
+type handlerFunc func(http.ResponseWriter, *http.Request, rules.Decision)
+
+// WithHeaders makes responses state the limit that decided: the tightest limit that allowed
+// the request, or the one that refused it. The limit's name is the rule's id.
+// Without styles, it uses RateLimitHeaders.
+//
+//	RateLimit-Policy: "search";q=100;w=60
+//	RateLimit: "search";r=50;t=30
+func WithHeaders(styles ...HeaderStyle) Option {
+	return func(o *options) {
+		o.headers.draft = o.headers.draft || len(styles) == 0
+		for _, style := range styles {
+			switch style {
+			case RateLimitHeaders:
+				o.headers.draft = true
+			case LegacyHeaders:
+				o.headers.legacy = true
+			}
+		}
+	}
+}
+
+// WithMatcher sets f, which decides on the requests that the rule ruleID would match. The
+// key that f returns replaces the keys of the rule: it is the value of one parameter, "key".
+// An empty key means that the rule does not match. The rule matches no requests that are not
+// HTTP. If f panics, the request passes.
+//
+// The matchers of a request are called in the order of the rules, before anything is
+// counted. The first that returns a key or ignore decides. Ignore exempts the request from
+// all rules; after another matcher has returned a key, it only means that this rule does
+// not match. With evaluate: first, a matching rule without a matcher decides too, and the
+// matchers of later rules are not called.
+func WithMatcher(ruleID string, f func(r *http.Request) (key string, ignore bool)) Option {
+	return func(o *options) { o.matchers[ruleID] = f }
+}
+
+// WithParam makes rules take the parameter ctx:name, such as a user, a tenant or a verified
+// claim, from f. f is called with the request's context, at most once for a request, and only
+// if a rule that the request may match names the parameter. An empty value makes no key and
+// is counted in [Stats].Absent: if the guard runs before authentication, requests without a
+// user are not limited by such rules. If f panics, the request passes.
+func WithParam(name string, f func(context.Context) string) Option {
+	return func(o *options) {
+		if o.params == nil {
+			o.params = make(map[string]func(context.Context) string)
+		}
+		o.params[name] = f
+	}
+}
+
+// WithParams makes rules take each parameter ctx:name without a [WithParam] from f, which is
+// called like the function of WithParam. It is for programs that do not know the names in
+// advance, since rules that are loaded later name others.
+func WithParams(f func(ctx context.Context, name string) string) Option {
+	return func(o *options) { o.anyParam = f }
+}
+
+// WithSharer sets what answers requests of hot keys of rules with on_hot. Without it on_hot is
+// ignored. hotparam.Open sets one. Only [Guard.Handler] answers so; other callers check in two
+// steps, see [Steps].
+func WithSharer(s Sharer) Option { return func(o *options) { o.sharer = s } }
+
+// Hooks are functions that are called for each request, in the request's goroutine. A nil
+// hook is not called. Hooks must be quick. A panic in a hook is counted in [Stats].Panics, and
+// has no other effect. For a request of a hot key whose rule has on_hot, After is called with
+// [rules.ReasonShared], and again with the limits' decision if the handler has to answer it.
+type Hooks struct {
+	Before func(Request)                 // called before anything is counted
+	After  func(Request, rules.Decision) // called after the decision, and the wait if there is one
+	Denied func(Request, rules.Decision) // called after After, for a refused request
+	Near   func(Request, rules.Decision) // called after After, for a request that leaves less than a tenth of its limit
+}
+
+// callerOf returns the request's caller.
+func (o *options) callerOf(in *Request) string {
+	if in.Caller == "" {
+		if r := in.http(); r != nil {
+			in.Caller = o.caller(r)
+		}
+	}
+	return in.Caller
+}
+
+// skips reports whether [WithSkip] lets the request pass.
+func (o *options) skips(in *Request) bool {
+	r := in.http()
+	return r != nil && o.skip(r)
+}

@@ -1,6 +1,8 @@
 package middleware
 
 import (
+	"math/rand/v2"
+
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/base"
@@ -76,7 +78,7 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.E
 		n = key.refused.Add(1)
 		g.stats.Limited.Add(1)
 		if d.RetryAfter > 0 {
-			d.Backoff = g.backoffs.next(hash, now, d.RetryAfter, b.interval)
+			d.Backoff = g.backoffs.Next(hash, now, d.RetryAfter, b.interval)
 		}
 		g.haveHandled(in, spec, d)
 	}
@@ -84,14 +86,18 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, hot *hotset.E
 	if in.Steps == LimitStep && c.shares(&hot.Hot) {
 		spec.decisions.asked.addOne(uint32(n))
 	}
-	if weight := key.origins.weight(base.Mix64(hash ^ uint64(n))); weight > 0 && in.Steps.counts() {
-		key.origins.sample(c.name, g.callerOf(in), weight)
+	if weight := key.origins.Weight(base.Mix64(hash ^ uint64(n))); weight > 0 && in.Steps.counts() {
+		key.origins.Add(c.name, g.opts.callerOf(in), weight)
 	}
 	return true
 }
 
-// isPlain reports whether checkPlain can handle requests of a route whose only rule is c.
-func (c *candidate) isPlain() bool {
-	return !c.picks && !c.Ignore && c.head != nil && c.values == nil && !c.keyReaders && !c.redacts && c.except == nil && len(c.Hot) > 0 &&
-		c.Count == rules.Requests && (c.By.Kind == rules.ByAll || c.By.Kind == rules.ByNames)
+// sharePlain implements findShared and finish for requests that need no pooled request.
+func (g *Guard) sharePlain(c *candidate, in *Request, hot *hotset.Entry[*hotState], d *rules.Decision) {
+	key := hot.Payload.sharedFor(c.shared, hot.Hot.Key)
+	n := rand.Uint64()
+	if weight := hot.Payload.origins.Weight(n); weight > 0 {
+		hot.Payload.origins.Add(c.name, g.opts.callerOf(in), weight)
+	}
+	key.decide(d, uint32(n))
 }

@@ -1,11 +1,8 @@
 package middleware
 
 import (
-	"context"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/keytext"
-	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -15,17 +12,11 @@ import (
 // recycle.
 type request struct {
 	guard *Guard
-	in    Request
-	route *route
+	reading
 	trace *trace // nil, except for requests of Explain
 
-	params  params
-	body    body
-	redact  *keytext.Redactor // nil until a value is redacted
-	plain   []byte            // buffer for a key's text with plain values
-	key     []byte            // the key of the present rule, in its form in the hot set
+	key     []byte // the key of the present rule, in its form in the hot set
 	groups  groups
-	path    []byte        // buffer for the canonical path
 	matched []string      // keys that the matchers returned, by rule
 	clock   time.Duration // the time that its limits use; 0 if none has asked for it
 
@@ -36,43 +27,16 @@ type request struct {
 	counts bool // whether it is counted
 	asks   bool // whether its limits are asked
 	// What a pass that asks no limits finds; see shareOrLimit.
-	unasked  bool       // there is something to ask or to refuse
-	refusing bool       // the request is refused, whatever its limits
-	shared   *sharedKey // the hot key for which it is answered together with others, or nil
-	unshared *rule      // the rule that counts it as such although its limits are asked now, or nil
+	unasked  bool        // there is something to ask or to refuse
+	refusing bool        // the request is refused, whatever its limits
+	shared   *sharedKey  // the hot key for which it is answered together with others, or nil
+	unshared *sharedRule // the rule that counts it as such although its limits are asked now, or nil
 
 	shard  uint32  // index into counters that all requests add to
 	holds  bool    // whether it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until something has to be done at the end
 
 	controlled controlled
-}
-
-// verdict is the merged result of a request's limits.
-type verdict struct {
-	decision rules.Decision
-	denied   bool
-	decider  *limitSpec // the limit that decided, or nil
-	hash     uint64     // hash of the key that it decided on
-}
-
-// pending holds the remaining steps of a request once this process's limits have allowed it.
-type pending struct {
-	byBackend []backendClaim // claims on limits that the backend decides
-	asked     int            // number of claims in byBackend that it has decided on
-	delay     time.Duration  // time to wait before the request proceeds
-	turns     []turn         // places in the lines where it waits during the delay
-	permits   []permitClaim
-	leases    []semaphore.Lease // leases of the acquired permits
-	waited    bool
-}
-
-// claim is one limit that applies to a request.
-type claim struct {
-	rule  *candidate
-	spec  *limitSpec // the rule's limit, or an exception's
-	hash  uint64     // hash of the key, or of the limit if there is no key
-	state *hotState  // state of the hot key that counts the result, or nil
 }
 
 // newRequest returns a request on route.
@@ -99,23 +63,11 @@ func (r *request) recycle() {
 	r.grants.reset()
 	r.pending.reset()
 	r.in, r.route, r.ticket, r.trace = Request{}, nil, nil, nil
-	r.unasked, r.refusing, r.shared, r.unshared = false, false, nil, nil
+	r.denied, r.unasked, r.refusing, r.shared, r.unshared = false, false, false, nil, nil
 	r.clock = 0
 	r.body.state = bodyUnknown
 	r.verdict.reset()
 	r.guard.requests.Put(r)
-}
-
-// waits reports whether the request has to wait for its turn or to acquire permits.
-func (p *pending) waits() bool { return p.delay > 0 || len(p.turns) > 0 || len(p.permits) > 0 }
-
-// reset drops everything and keeps the memory.
-func (p *pending) reset() {
-	clear(p.byBackend)
-	clear(p.permits)
-	clear(p.turns)
-	p.byBackend, p.permits, p.turns = p.byBackend[:0], p.permits[:0], p.turns[:0]
-	p.delay, p.asked, p.waited = 0, 0, false
 }
 
 func (r *request) now() time.Duration {
@@ -123,14 +75,6 @@ func (r *request) now() time.Duration {
 		r.clock = r.guard.opts.clock()
 	}
 	return r.clock
-}
-
-// context returns the request's context, or one that never ends.
-func (r *request) context() context.Context {
-	if r.in.Context == nil {
-		return context.Background()
-	}
-	return r.in.Context
 }
 
 // maxWait returns how long the request may wait, at most limit.
@@ -144,43 +88,29 @@ func (r *request) maxWait(limit time.Duration) time.Duration {
 	return limit
 }
 
-// finish performs the pending steps, writes the decision to d, and recycles the request. It
-// returns the request's ticket, or nil if nothing has to be done at its end.
-func (r *request) finish(d *rules.Decision) *Ticket {
-	if !r.verdict.denied {
-		r.askBackend()
-	}
-	passed := !r.verdict.denied
-	if passed && r.pending.waits() {
-		passed = r.waitForTurn()
-	}
-	if !passed {
-		r.giveBack()
-		if r.verdict.denied {
-			r.refuse()
-		}
-	}
-	r.recordDecision()
-	return r.conclude(d)
+// postpone records that a pass which asks no limits has found one to ask.
+func (r *request) postpone(found bool) { r.unasked = r.unasked || found }
+
+// postponeRefusal records that the request is refused, whatever its limits.
+func (r *request) postponeRefusal() { r.unasked, r.refusing = true, true }
+
+// controlled collects the keys that a rule with controls has made from a request. All keys are
+// counted and looked up before any is limited, since an allowed key lifts the rule's limit
+// from the whole request.
+type controlled struct {
+	controls *ruleControls // the present rule's controls; nil if it has none
+	owed     int           // number of keys that the request owed a cost to before the rule
+	blocked  bool          // one of the keys is blocked
+	allowed  bool          // one of the keys is allowed
+	texts    []byte        // the keys, one after the other
+	keys     []controlledKey
 }
 
-// conclude writes the decision to d, and recycles the request. It returns the ticket of a request
-// that passes.
-func (r *request) conclude(d *rules.Decision) *Ticket {
-	if r.shared != nil {
-		r.dropTicket()
-		r.shared.decide(d, r.shard)
-	} else {
-		r.verdict.copyTo(d)
-	}
-	if r.unshared != nil {
-		r.unshared.spec.decisions.asked.addOne(r.shard)
-	}
-	if !d.Allowed {
-		r.dropTicket()
-		r.guard.haveHandled(&r.in, r.verdict.decider, d)
-	}
-	ticket := r.ticket
-	r.recycle()
-	return ticket
+// controlledKey is one key of a rule with controls.
+type controlledKey struct {
+	to     int // the key's end in texts
+	hash   uint64
+	spec   *limitSpec // its limit
+	action rules.ControlAction
+	denied bool // whether an exception in the file blocks it
 }

@@ -26,42 +26,6 @@ func (r *rule) nameOf(route string) string {
 	return ""
 }
 
-// route holds everything about a route that is computed before its requests arrive.
-type route struct {
-	set      *ruleSet
-	pattern  rules.Route // the router's pattern
-	rules    []candidate // in order; with evaluate: all, rules with ignore first, and rules that read the body last
-	byPath   bool        // some of the rules need the request's path
-	plain    *candidate  // the only rule, if checkPlain can handle it
-	matchers bool        // some of the rules have a matcher
-	shares   bool        // some of the rules answer requests of hot keys together
-	messages bool        // some of the rules name fields of an RPC's message
-
-	bodies      sourceSet      // the sources of the body that some of the rules read
-	bodyReaders []*paramReader // the readers of these sources
-}
-
-// candidate is a rule that may match requests of the route.
-type candidate struct {
-	*rule
-	// head is the beginning of keys: the rule's id, a space, the route, "?". If head is nil, the
-	// pattern is unknown. Keys then begin with the method and text, or with the method and the
-	// request's path if text is empty.
-	head   []byte
-	text   string       // the path of the rule's pattern
-	name   string       // the route's name, if keys do not contain it
-	values *rules.Route // the pattern whose wildcards name the path values, or nil if there are none
-	byPath bool         // whether the rule matches depends on the path
-	picks  bool         // not all requests of the route match
-	total  total        // counts the route's requests; empty if there is none, or no head
-}
-
-// total is a key that all requests of a route count for.
-type total struct {
-	key  []byte
-	hash uint64
-}
-
 func newTotal(head []byte) total {
 	key := append(slices.Clip(head), base.TotalParams...)
 	return total{key, rules.Hash(key)}
@@ -78,9 +42,9 @@ func (s *ruleSet) ofPattern(method, pattern string) *route {
 }
 
 // keep adds a route to a cache if there is room.
-func (s *ruleSet) keep(cache *routeCache, method, name string, r *route) {
+func (s *ruleSet) keep(cache *routeCache[route], method, name string, r *route) {
 	if cache.add(method, name, r) {
-		s.concrete.check(s, method, name)
+		s.checkConcrete(method, name)
 	} else if cache.full() {
 		s.concrete.warnOfFull()
 	}
@@ -192,7 +156,7 @@ func (s *ruleSet) finish(r *route) {
 			}
 		}
 		r.matchers = r.matchers || c.matcher != nil
-		r.shares = r.shares || c.sharing != nil
+		r.shares = r.shares || c.shared != nil
 		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *paramReader) bool { return x.param.Source == rules.RPC })
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {
@@ -201,4 +165,60 @@ func (s *ruleSet) finish(r *route) {
 	if s.Evaluate == rules.EvaluateAll {
 		slices.SortStableFunc(r.rules, func(a, b candidate) int { return cmp.Compare(a.evaluationOrder(), b.evaluationOrder()) })
 	}
+}
+
+// isPlain reports whether checkPlain can handle requests of a route whose only rule is c.
+func (c *candidate) isPlain() bool {
+	return !c.picks && !c.Ignore && c.head != nil && c.values == nil && !c.keyReaders && !c.redacts && c.except == nil && len(c.Hot) > 0 &&
+		c.Count == rules.Requests && (c.By.Kind == rules.ByAll || c.By.Kind == rules.ByNames)
+}
+
+// holdsRedacted reports whether a route is a path that contains a redacted value, "/u/7" instead
+// of the template "/u/{id}" of one of the rules.
+func (s *ruleSet) holdsRedacted(method, path string) bool {
+	if !s.redaction.Concerns(rules.Path) || strings.Contains(path, "{") {
+		return false
+	}
+	path = string(base.AppendPath(nil, path))
+	for i := range s.rules {
+		template := &s.rules[i].Match.Route
+		redacts := func(name string) bool { return s.redaction.Redacts(rules.Path, name) }
+		if slices.ContainsFunc(template.Names(), redacts) && matchesPath(template, method, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkConcrete counts a new route that is a path, and logs a rule that has too many of them.
+func (s *ruleSet) checkConcrete(method, name string) {
+	method, name = splitPattern(method, name)
+	if slash := strings.IndexByte(name, '/'); slash < 0 || strings.Contains(name, "{") || strings.HasSuffix(name, "/") {
+		return
+	} else if slash > 0 {
+		name = name[slash:] // since a pattern may begin with a host
+	}
+	path := string(base.AppendPath(nil, name))
+	counted := false
+	for i := range s.rules {
+		r := &s.rules[i]
+		template := &r.Match.Route
+		if !hasSegment(template) || !matchesPath(template, method, path) {
+			continue
+		}
+		if counted = true; r.concrete.Add(1) == maxConcrete+1 {
+			s.concrete.warn(r.Rule)
+		}
+	}
+	if counted {
+		s.concrete.found.Add(1)
+	}
+}
+
+// matchesPath is like Matches, but accepts a route without a method.
+func matchesPath(r *rules.Route, method, path string) bool {
+	if method == "" {
+		return r.Values(path, nil)
+	}
+	return r.Matches(method, path)
 }

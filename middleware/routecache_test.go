@@ -12,7 +12,7 @@ func TestRouteCacheIsAMap(t *testing.T) {
 		part := rapid.SampledFrom([]string{"", "/", "GET /api/", "/a/items/{id}", "/b/items/{id}", "x", "long enough to be several words"})
 		name := rapid.Custom(func(t *rapid.T) string { return part.Draw(t, "head") + part.Draw(t, "tail") })
 		method := rapid.SampledFrom([]string{"", "GET", "PUT", "POST", "HEAD"})
-		var c routeCache
+		var c routeCache[route]
 		c.init()
 		want := map[[2]string]*route{}
 		for range rapid.IntRange(0, 60).Draw(t, "adds") {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // runningTickets holds the tickets of requests that run and whose time a rule counts. While there
@@ -25,10 +24,23 @@ const runningShards = 16
 // runningShard is one part of the tickets.
 type runningShard struct {
 	mu       sync.Mutex // guards the tickets, charging and ended; not held while a ticket is charged
-	tickets  []*Ticket
+	tickets  []*runningPlace
 	ended    endedUses
-	charging *Ticket    // the ticket that is charged; nil if none is
-	busy     sync.Mutex // held while it is charged, and locked after mu
+	charging *runningPlace // the ticket that is charged; nil if none is
+	busy     sync.Mutex    // held while it is charged, and locked after mu
+}
+
+// runningTicket is a [Ticket].
+type runningTicket interface {
+	chargeRunning(*usageMeter)
+	addEnded(*endedUses, time.Duration)
+}
+
+// runningPlace is a ticket's place among those that run.
+type runningPlace struct {
+	of    runningTicket
+	shard uint32 // number of its part
+	index int    // in that part, guarded by its lock
 }
 
 // chargeEvery is the interval at which the time of running requests is charged.
@@ -40,53 +52,10 @@ func (r *runningTickets) init() {
 	r.epoch = time.Now()
 }
 
-// Start begins to measure the time of the request. Rules with count: ms then count it every
-// 100 ms while the request runs, and charge it to their limits. At the end they charge only the
-// rest, and [Cost].Time is ignored. Without Start they charge Cost.Time at the end. Start is for
-// code that runs the handler itself, just before it does. A started ticket costs time until End,
-// which therefore has to be called even if the handler panics. Start of a nil *Ticket does
-// nothing.
-func (t *Ticket) Start() {
-	if !t.Counts(rules.Millis) || t.started {
-		return
-	}
-	r := &t.guard.running
-	t.started, t.start = true, time.Since(r.epoch)
-	r.add(t)
-}
-
-// Metered reports whether a rule finds hot keys by their cost, so that the ticket has to be started
-// even by code that knows the time at the end. It returns false for a nil *Ticket.
-func (t *Ticket) Metered() bool { return t != nil && t.metered }
-
-// StartStream is Start for a request that lasts for as long as its client wants, such as a stream of
-// messages. Its time says nothing of what it costs, so rules with hot.cost leave it out.
-func (t *Ticket) StartStream() {
-	if t != nil {
-		t.metered = false
-	}
-	t.Start()
-}
-
-// elapsed returns the time since Start.
-func (t *Ticket) elapsed() time.Duration { return time.Since(t.guard.running.epoch) - t.start }
-
-// stop returns the time since Start. Afterwards the ticket is no longer charged while it runs.
-func (t *Ticket) stop() time.Duration { return t.guard.running.remove(t) - t.start }
-
-// chargeElapsed charges the time since the last charge, if it is an interval. Both times are
-// since Start and rounded up, as at the end.
-func (t *Ticket) chargeElapsed() {
-	defer t.guard.countPanic()
-	if cost := (Cost{Time: t.elapsed()}); cost.inUnit(rules.Millis)-t.charged >= chargeEvery.Milliseconds() {
-		t.charge(cost)
-	}
-}
-
-func (r *runningTickets) add(t *Ticket) {
+func (r *runningTickets) add(t *runningPlace) {
 	s := &r.shards[t.shard]
 	s.mu.Lock()
-	t.place = len(s.tickets)
+	t.index = len(s.tickets)
 	s.tickets = append(s.tickets, t)
 	s.mu.Unlock()
 	r.arm()
@@ -95,12 +64,12 @@ func (r *runningTickets) add(t *Ticket) {
 // remove removes a ticket, and returns the time of its end. If it is being charged, remove waits
 // until it has been. The end is read after the last charge, so it is no earlier than the charged
 // time.
-func (r *runningTickets) remove(t *Ticket) (end time.Duration) {
+func (r *runningTickets) remove(t *runningPlace) (end time.Duration) {
 	s := &r.shards[t.shard]
 	s.mu.Lock()
 	n := len(s.tickets) - 1
 	last := s.tickets[n]
-	s.tickets[t.place], last.place = last, t.place
+	s.tickets[t.index], last.index = last, t.index
 	s.tickets[n] = nil
 	s.tickets = s.tickets[:n]
 	if s.charging == t {
@@ -111,9 +80,7 @@ func (r *runningTickets) remove(t *Ticket) (end time.Duration) {
 	}
 	defer s.mu.Unlock()
 	end = time.Since(r.epoch)
-	if t.metered {
-		s.ended.add(t, end)
-	}
+	t.of.addEnded(&s.ended, end)
 	return end
 }
 
@@ -145,9 +112,7 @@ func (r *runningTickets) chargeAll() {
 func (s *runningShard) chargeAll(usage *usageMeter) {
 	for i := s.size() - 1; i >= 0; i-- {
 		if t := s.beginCharge(i); t != nil {
-			t.chargeElapsed()
-			usage.addRunning(t)
-			t.cancelIfHeld()
+			t.of.chargeRunning(usage)
 			s.busy.Unlock()
 		}
 	}
@@ -163,7 +128,7 @@ func (s *runningShard) chargeAll(usage *usageMeter) {
 
 // beginCharge begins to charge the ticket at place i, and returns it with busy locked. It returns
 // nil if there is none any more.
-func (s *runningShard) beginCharge(i int) *Ticket {
+func (s *runningShard) beginCharge(i int) *runningPlace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i >= len(s.tickets) {

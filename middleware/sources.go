@@ -1,130 +1,50 @@
 package middleware
 
 import (
-	"context"
-	"fmt"
-	"net/http"
 	"slices"
 	"unsafe"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/middleware/internal/header"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// paramReader reads one parameter that rules name from a source other than the query and the
-// path. A request is read once by each reader of the rules that it may match.
-type paramReader struct {
-	param  rules.Param // without a value
-	read   func(*request, *paramReader)
-	header string                       // canonical, as in http.Header
-	level  base.AddrLevel               // level of an address
-	steps  []base.JSONPathStep          // path of a value in JSON
-	value  func(context.Context) string // function of a [WithParam]
-	client *rules.Client
-}
-
-// sourceRow has the functions that read one source.
-type sourceRow struct {
-	prepare func(*paramReader, *options) error // nil if there is nothing to prepare
-	read    func(*request, *paramReader)
-}
-
-// sourceRows has a row for each source that is read only for rules that name it.
-var sourceRows = map[rules.Source]sourceRow{
-	rules.Header: {prepareHeader, readHeader},
-	rules.Cookie: {nil, readCookie},
-	rules.Addr:   {prepareAddr, readAddr},
-	rules.RPC:    {nil, readField},
-	rules.Ctx:    {prepareCtx, readCtx},
-	rules.Form:   {nil, readForm},
-	rules.JSON:   {prepareJSON, readJSON},
-}
-
-// WithParam makes rules take the parameter ctx:name, such as a user, a tenant or a verified
-// claim, from f. f is called with the request's context, at most once for a request, and only
-// if a rule that the request may match names the parameter. An empty value makes no key and
-// is counted in [Stats].Absent: if the guard runs before authentication, requests without a
-// user are not limited by such rules. If f panics, the request passes.
-func WithParam(name string, f func(context.Context) string) Option {
-	return func(o *options) {
-		if o.params == nil {
-			o.params = make(map[string]func(context.Context) string)
-		}
-		o.params[name] = f
-	}
-}
-
-// WithParams makes rules take each parameter ctx:name without a [WithParam] from f, which is
-// called like the function of WithParam. It is for programs that do not know the names in
-// advance, since rules that are loaded later name others.
-func WithParams(f func(ctx context.Context, name string) string) Option {
-	return func(o *options) { o.anyParam = f }
-}
-
-// addReaders adds a reader to the rule for each parameter that it names. Rules that name the
-// same parameter share the reader.
-func (s *ruleSet) addReaders(r *rule, o *options) error {
-	for _, p := range r.Named() {
-		row, found := sourceRows[p.Source]
-		if !found {
-			continue
-		}
-		i := slices.IndexFunc(s.readers, func(x *paramReader) bool { return x.param == p })
-		if i < 0 {
-			x := &paramReader{param: p, read: row.read, client: &s.Client}
-			if row.prepare != nil {
-				if err := row.prepare(x, o); err != nil {
-					return err
-				}
-			}
-			i = len(s.readers)
-			s.readers = append(s.readers, x)
-		}
-		if x := s.readers[i]; !slices.Contains(r.readers, x) {
-			r.readers = append(r.readers, x)
-		}
-	}
-	var ofBody []*paramReader
-	for _, x := range r.readers {
-		if x.param.Source.ReadsBody() {
-			ofBody = append(ofBody, x)
-		} else {
-			r.headReaders = append(r.headReaders, x)
-		}
-	}
-	r.readers = slices.Concat(r.headReaders, ofBody)
-	r.body = bodySources(r.By.Names) | bodySources(r.needs)
-	r.keyReaders = slices.ContainsFunc(r.By.Names, func(p rules.Param) bool { return sourceRows[p.Source].read != nil })
-	return nil
-}
-
 // readSources adds the parameters of those readers that have not read the request yet, and
 // reports whether there were any.
-func (r *request) readSources(readers []*paramReader) (added bool) {
+func (r *reading) readSources(readers []*paramReader) (added bool) {
 	for _, x := range readers {
 		if slices.Contains(r.params.read, x) {
 			continue
 		}
 		r.params.read = append(r.params.read, x)
-		x.read(r, x)
+		r.readSource(x)
 		added = true
 	}
 	return added
 }
 
-// addNamed adds a value of the reader's parameter.
-func (r *request) addNamed(x *paramReader, value string) {
-	p := x.param
-	p.Value = value
-	r.params.list.AddNamed(p)
+// readSource adds the values of a reader's parameter.
+func (r *reading) readSource(x *paramReader) {
+	switch x.param.Source {
+	case rules.Header:
+		r.readHeader(x)
+	case rules.Cookie:
+		r.readCookie(x)
+	case rules.Addr:
+		r.readAddr(x)
+	case rules.RPC:
+		r.readField(x)
+	case rules.Ctx:
+		r.readCtx(x)
+	case rules.Form:
+		r.readForm(x)
+	case rules.JSON:
+		r.readJSON()
+	}
 }
 
-func prepareHeader(x *paramReader, _ *options) error {
-	x.header = http.CanonicalHeaderKey(x.param.Name)
-	return nil
-}
-
-func readHeader(r *request, x *paramReader) {
+func (r *reading) readHeader(x *paramReader) {
 	in := r.in.http()
 	if in == nil {
 		return
@@ -140,7 +60,7 @@ func readHeader(r *request, x *paramReader) {
 	}
 }
 
-func readCookie(r *request, x *paramReader) {
+func (r *reading) readCookie(x *paramReader) {
 	in := r.in.http()
 	if in == nil {
 		return
@@ -149,7 +69,7 @@ func readCookie(r *request, x *paramReader) {
 		for tail := line; ; {
 			var value string
 			var found bool
-			if value, tail, found = nextCookie(tail, x.param.Name); !found {
+			if value, tail, found = header.Cookie(tail, x.param.Name); !found {
 				break
 			}
 			r.addNamed(x, value)
@@ -157,23 +77,14 @@ func readCookie(r *request, x *paramReader) {
 	}
 }
 
-func prepareAddr(x *paramReader, _ *options) error {
-	level, ok := base.ParseAddrLevel(x.param.Name)
-	if !ok {
-		return fmt.Errorf("an address has no level %q: %s", x.param.Name, base.AddrLevelHint)
-	}
-	x.level = level
-	return nil
-}
-
-func readAddr(r *request, x *paramReader) {
+func (r *reading) readAddr(x *paramReader) {
 	p := &r.params
 	if !p.client.read {
 		p.client.read = true
 		if in := r.in.http(); in != nil {
-			p.client.ip, p.client.known = clientAddr(x.client, in)
+			p.client.ip, p.client.known = header.ClientAddr(x.client, in)
 			if !p.client.known {
-				r.guard.absent.add(1)
+				r.absent.add(1)
 			}
 		}
 	}
@@ -186,7 +97,7 @@ func readAddr(r *request, x *paramReader) {
 	}
 }
 
-func readField(r *request, x *paramReader) {
+func (r *reading) readField(x *paramReader) {
 	if r.in.Field == nil {
 		return
 	}
@@ -198,21 +109,61 @@ func readField(r *request, x *paramReader) {
 	clear(p.fields)
 }
 
-func prepareCtx(x *paramReader, o *options) error {
-	name := x.param.Name
-	if x.value = o.params[name]; x.value == nil && o.anyParam != nil {
-		x.value = func(ctx context.Context) string { return o.anyParam(ctx, name) }
-	}
-	if x.value == nil {
-		return fmt.Errorf("no function has ctx:%s: give the guard middleware.WithParam(%q, …)", x.param.Name, x.param.Name)
-	}
-	return nil
-}
-
-func readCtx(r *request, x *paramReader) {
+func (r *reading) readCtx(x *paramReader) {
 	if value := x.value(r.context()); value != "" {
 		r.addNamed(x, value)
 	} else {
-		r.guard.absent.add(1)
+		r.absent.add(1)
 	}
+}
+
+// loadParams returns the parameters that a rule uses: the query, the path values by the
+// rule's pattern, and the named parameters of other sources. Each is parsed once per request.
+func (r *reading) loadParams(c *candidate) *keytext.Params { return r.load(c, c.readers) }
+
+// loadHead implements loadParams without the parameters of the body.
+func (r *reading) loadHead(c *candidate) *keytext.Params { return r.load(c, c.headReaders) }
+
+func (r *reading) load(c *candidate, readers []*paramReader) *keytext.Params {
+	p := &r.params
+	if p.loaded && p.pattern == c.values && len(readers) == 0 {
+		return &p.list
+	}
+	changed := !p.loaded
+	if !p.loaded {
+		p.loaded = true
+		p.list.AddQuery(r.in.Query)
+	}
+	if p.pattern != c.values {
+		if p.pattern != nil {
+			p.list.Drop(rules.Path)
+		}
+		if p.pattern, changed = c.values, true; p.pattern != nil {
+			p.pattern.Values(r.in.Path, p.list.AddPath)
+		}
+	}
+	if len(readers) > 0 && r.readSources(readers) {
+		changed = true
+	}
+	if changed {
+		r.sortParams(&p.list)
+	}
+	return &p.list
+}
+
+// ClientKey returns the identity to limit a client by, given its address with or without a
+// port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client usually has
+// all addresses of a /64. If addr is not an address, ClientKey returns it unchanged. Rules have
+// the same identity as addr:ip.
+func ClientKey(addr string) string {
+	ip, ok := header.ParseNode(addr)
+	if !ok {
+		return addr
+	}
+	level, _ := base.ParseAddrLevel("ip")
+	key, ok := level.Append(nil, ip)
+	if !ok { // unreachable: every address has the level
+		return addr
+	}
+	return string(key)
 }

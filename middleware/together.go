@@ -66,7 +66,7 @@ type whole struct {
 func (w *whole) askLocalLimits(g *Guard) {
 	for i := range w.parts {
 		p := &w.parts[i]
-		if g.opts.skip != nil && g.skips(&p.Request) {
+		if g.opts.skip != nil && g.opts.skips(&p.Request) {
 			continue
 		}
 		g.before(&p.Request)
@@ -79,7 +79,7 @@ func (w *whole) askLocalLimits(g *Guard) {
 			r.peekExact()
 		}
 		w.requests[i] = r
-		if r.verdict.denied {
+		if r.denied {
 			w.refused = r
 		}
 	}
@@ -92,7 +92,7 @@ func (w *whole) decide(g *Guard, asked []*request) {
 		g.askBackend(asked...)
 	}
 	for _, r := range asked {
-		if w.refused == nil && r.verdict.denied {
+		if w.refused == nil && r.denied {
 			w.refused = r
 		}
 	}
@@ -105,12 +105,12 @@ func (w *whole) decide(g *Guard, asked []*request) {
 
 // finish implements request.finish for a part. The part keeps its grants only if all passed.
 func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
-	refused := r.verdict.denied || r == w.refused
+	refused := r.denied || r == w.refused
 	if w.refused != nil || p.Peek {
 		r.giveBack()
 		r.dropTicket()
 	}
-	if r.verdict.denied {
+	if r.denied {
 		r.refuse()
 	}
 	if refused || w.refused == nil {
@@ -126,16 +126,5 @@ func (r *request) peekExact() {
 		if op := &r.pending.byBackend[i].op; op.Kind == limiter.Take {
 			op.Kind = limiter.Peek
 		}
-	}
-}
-
-// dropTicket releases the permits of the request's ticket and charges nothing.
-func (r *request) dropTicket() {
-	if t := r.ticket; t != nil {
-		for _, lease := range t.leases {
-			lease.Release()
-		}
-		t.reuse()
-		r.ticket = nil
 	}
 }

@@ -20,7 +20,7 @@ type usageMeter struct {
 	mu     sync.Mutex // guards the rest
 	keys   map[string]*keyUse
 	routes map[string]*keyUse // by the part of the key before its parameters
-	missed int64              // requests that found no room since the last yieldUsage
+	missed int64              // requests that found no room since the last yield
 }
 
 // keyUse is the usage of a key, or of all keys of a route.
@@ -48,44 +48,16 @@ type endedUse struct {
 // maxEndedUses bounds the uses of a shard in an interval: 650,000 a second in a process.
 const maxEndedUses = 4096
 
-// add adds the keys of a ticket that ends now.
-func (e *endedUses) add(t *Ticket, now time.Duration) {
-	busy, begun := t.meter(now)
-	for i := range t.owed {
-		o := &t.owed[i]
-		if !o.rule.costs {
-			continue
-		}
-		if len(e.uses) == maxEndedUses {
-			e.missed++
-			continue
-		}
-		e.keys = append(e.keys, t.keys[o.from:o.to]...)
-		e.uses = append(e.uses, endedUse{busy, max(0, now-t.start-t.waited), begun, len(e.keys), t.isAgain(i)})
+// add adds a key of a request that ends.
+func (e *endedUses) add(key []byte, use endedUse) {
+	if len(e.uses) == maxEndedUses {
+		e.missed++
+		return
 	}
+	e.keys = append(e.keys, key...)
+	use.to = len(e.keys)
+	e.uses = append(e.uses, use)
 }
-
-// meter returns the ticket's time up to now that has not been added, and 1 if none has been. Time for
-// which it waited for its client is left out.
-func (t *Ticket) meter(now time.Duration) (busy time.Duration, begun int64) {
-	if t.metedTo == 0 {
-		begun = 1
-	}
-	waited := t.clientWait().total()
-	busy = max(0, now-max(t.start, t.metedTo)-(waited-t.waited))
-	t.metedTo, t.waited = now, waited
-	return busy, begun
-}
-
-func (t *Ticket) clientWait() *clientWait {
-	if t.client == nil {
-		return nil
-	}
-	return &t.client.clientWait
-}
-
-// isAgain reports whether an earlier key of the ticket is of the same rule.
-func (t *Ticket) isAgain(i int) bool { return i > 0 && t.owed[i-1].rule == t.owed[i].rule }
 
 // take returns what has ended, and leaves nothing.
 func (e *endedUses) take() endedUses {
@@ -104,27 +76,6 @@ func (e *endedUses) giveBack(taken endedUses) {
 // begin begins the interval up to now.
 func (m *usageMeter) begin(now time.Duration) { m.now = now }
 
-// addRunning adds a ticket that runs. The caller keeps it from being ended.
-func (m *usageMeter) addRunning(t *Ticket) {
-	if !t.metered || t.start >= m.now {
-		return // it is added in the next interval
-	}
-	var u wire.Usage
-	u.Busy, u.Begun = t.meter(m.now)
-	m.addTicket(t, &u)
-}
-
-// addTicket adds usage to the keys of a ticket.
-func (m *usageMeter) addTicket(t *Ticket, u *wire.Usage) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range t.owed {
-		if o := &t.owed[i]; o.rule.costs {
-			m.add(t.keys[o.from:o.to], u, t.isAgain(i))
-		}
-	}
-}
-
 // addEnded adds requests that have ended in the interval.
 func (m *usageMeter) addEnded(e endedUses) {
 	if len(e.uses) == 0 && e.missed == 0 {
@@ -142,9 +93,14 @@ func (m *usageMeter) addEnded(e endedUses) {
 	}
 }
 
-// addWhole adds a request that was not started, whose time is known at its end alone.
-func (m *usageMeter) addWhole(t *Ticket, took time.Duration) {
-	m.addTicket(t, &wire.Usage{Busy: took, Took: took, Begun: 1, Ended: 1})
+// addHeld adds refused requests of a key that is held.
+func (m *usageMeter) addHeld(key string, refused int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add([]byte(key), &wire.Usage{Refused: refused}, false)
+	if k := m.keys[key]; k != nil {
+		k.held = true
+	}
 }
 
 // maxUsedKeys bounds the keys of a process in an interval, and its routes. Other keys count for their
@@ -189,18 +145,13 @@ const (
 	maxSlowKeys   = 32 // whose requests took most beyond those of their route that ended with them
 )
 
-// yieldUsage calls yield for the usage since the last call, until yield returns false: of routes,
-// of the keys that matter for what others wait for, and of the held keys.
-func (g *Guard) yieldUsage(yield func(collector.KeyOrigin) bool) {
-	m := &g.running.usage
+// yield calls yield for the usage since the last call, until yield returns false: of routes, of the
+// keys that matter for what others wait for, and of the held keys. It returns the number of requests
+// that found no room.
+func (m *usageMeter) yield(yield func(collector.KeyOrigin) bool) (missed int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g.stats.Unmeasured.Add(m.missed)
-	m.missed = 0
-	g.addRefused(m)
-	if len(m.routes) == 0 {
-		return
-	}
+	missed, m.missed = m.missed, 0
 	send := func(kind wire.OriginKind, key string, k *keyUse) bool {
 		rule, text, _ := bytes.Cut([]byte(key), []byte{' '})
 		if len(text) == 0 {
@@ -225,29 +176,7 @@ func (g *Guard) yieldUsage(yield func(collector.KeyOrigin) bool) {
 	}
 	clear(m.keys)
 	clear(m.routes)
-}
-
-// addRefused adds the requests of held keys that were refused since the last call.
-func (g *Guard) addRefused(m *usageMeter) {
-	if !g.rules.Load().costs {
-		return
-	}
-	for _, h := range g.hot.All() {
-		if h.Hold == nil {
-			continue
-		}
-		state := g.stateOf(h.Key)
-		if state == nil {
-			continue
-		}
-		refused := state.refused.Load()
-		key := h.Key.String()
-		m.add([]byte(key), &wire.Usage{Refused: max(0, refused-state.refusedTold)}, false)
-		if k := m.keys[key]; k != nil {
-			k.held = true
-		}
-		state.refusedTold = refused
-	}
+	return missed
 }
 
 // excess returns by how much the requests of a key that ended took longer than those of its route.

@@ -2,50 +2,11 @@ package middleware
 
 import "github.com/hotparam/hotparam/rules"
 
-// addResult merges one limit's result into the verdict, and reports whether the request is
-// within that limit. Any denial denies, and the longest wait wins. If all limits allow the
-// request, the verdict reports the tightest limit that the request is within. If there is
-// none, it reports another reason to pass.
-func (r *request) addResult(c *claim, got *rules.Decision) (within bool) {
-	got.Rule = c.rule.ID
-	if !got.Allowed {
-		r.addDenial(c, got)
-		return false
-	}
-	within = got.Reason == rules.ReasonWithin
-	r.pending.delay = max(r.pending.delay, got.Delay)
-	v := &r.verdict
-	switch d := &v.decision; {
-	case v.denied:
-	case d.Reason == rules.ReasonNone, within && (d.Reason != rules.ReasonWithin || got.Remaining < d.Remaining):
-		v.set(c, got)
-	}
-	return within
-}
-
-// addDenial merges a limit's denial into the verdict. A limit in shadow mode denies nothing.
-func (r *request) addDenial(c *claim, got *rules.Decision) {
-	if limit := c.spec.limit; limit != nil && limit.Mode == rules.ModeShadow {
-		d := &r.verdict.decision
-		r.countShadowed()
-		r.countDecision(&c.spec.decisions.of[rules.ReasonShadow])
-		if d.Reason == rules.ReasonNone {
-			d.Reason, d.Rule = rules.ReasonShadow, got.Rule
-		}
-		return
-	}
-	r.deny(c, got)
-}
-
-// deny merges a denial into the verdict, which reports the longest wait. A denial that no retry
-// ends counts as the longest.
-func (r *request) deny(c *claim, got *rules.Decision) {
-	v := &r.verdict
-	d := &v.decision
-	if !v.denied || !isFinal(d.Reason) && (isFinal(got.Reason) || got.RetryAfter > d.RetryAfter) {
-		v.set(c, got)
-	}
-	v.denied = true
+// verdict is the merged result of a request's limits.
+type verdict struct {
+	decision rules.Decision
+	decider  *limitSpec // the limit that decided, or nil
+	hash     uint64     // hash of the key that it decided on
 }
 
 // allowed is the verdict on a request that no limit applies to.

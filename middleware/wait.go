@@ -8,14 +8,6 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// permitClaim is a permit that a request needs.
-type permitClaim struct {
-	claim
-	key   string
-	class int
-	hold  *rules.Hold // of a limit with concurrency: auto; nil for others
-}
-
 // waitForTurn waits for the request's turns, then acquires its permits, and reports whether it
 // got them. The request waits in all lines at once. All requests acquire permits in the order
 // of the rules, so that they cannot deadlock. If waitForTurn panics, the request returns
@@ -45,17 +37,6 @@ func (r *request) waitForTurn() (passed bool) {
 	}
 	r.releasePermits()
 	return passed
-}
-
-// releasePermits releases the permits that the request has acquired, unless its ticket holds
-// them.
-func (r *request) releasePermits() {
-	leases := r.pending.leases
-	for _, lease := range leases {
-		lease.Release()
-	}
-	clear(leases[:cap(leases)]) // including leases moved to the ticket
-	r.pending.leases = leases[:0]
 }
 
 // waitForDelay waits for the request's turns, and reports whether all came before its context
@@ -137,7 +118,7 @@ func (r *request) acquirePermits() bool {
 		case v.decision.Reason == rules.ReasonNone:
 			v.set(&c.claim, &got)
 		}
-		if v.denied {
+		if r.denied {
 			for j := range p.permits[:i] {
 				p.permits[j].state.revoke()
 			}
@@ -190,4 +171,23 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, erro
 		return g.heldPermits.Acquire(ctx, c.key, ask)
 	}
 	return c.spec.permits.Acquire(ctx, c.key, ask)
+}
+
+// holdRetry is the RetryAfter of a request of a key that is held to no request at a time: about the
+// time after which a trial ends.
+const holdRetry = 2 * time.Second
+
+// heldBack is the decision on a request of such a key.
+var heldBack = rules.Decision{Reason: rules.ReasonBusy, RetryAfter: holdRetry}
+
+// beforePermit takes all permits that the request is about to ask for.
+func (t *trace) beforePermit(r *request, c *permitClaim) {
+	if !t.usesUp() {
+		return
+	}
+	for range c.permits() {
+		if _, got, err := r.acquire(c); !got.Allowed || err != nil {
+			return
+		}
+	}
 }

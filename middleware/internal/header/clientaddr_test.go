@@ -1,4 +1,4 @@
-package middleware
+package header
 
 import (
 	"fmt"
@@ -79,7 +79,7 @@ func TestClientAddr(t *testing.T) {
 			r.Header = http.Header{"Forwarded": test.header, "X-Forwarded-For": {"6.6.6.6"}}
 		}
 		got := ""
-		if ip, ok := clientAddr(test.client, r); ok {
+		if ip, ok := ClientAddr(test.client, r); ok {
 			got = ip.String()
 		}
 		if got != test.want {
@@ -155,7 +155,7 @@ func TestClientAddrIsThatOfTheChain(t *testing.T) {
 			}
 		}
 		r := &http.Request{RemoteAddr: net.JoinHostPort(peer.addr, "1"), Header: http.Header{http.CanonicalHeaderKey(string(kind)): lines}}
-		if got, ok := clientAddr(proxies(kind, trusted...), r); !ok || !net.ParseIP(want).Equal(net.IP(got.AsSlice())) {
+		if got, ok := ClientAddr(proxies(kind, trusted...), r); !ok || !net.ParseIP(want).Equal(net.IP(got.AsSlice())) {
 			t.Fatalf("%s %q of %s: %v, %v; want %s", kind, lines, peer.addr, got, ok, want)
 		}
 	})
@@ -170,8 +170,8 @@ func FuzzClientAddr(f *testing.F) {
 	f.Fuzz(func(t *testing.T, peer, xff, forwarded string) {
 		for _, kind := range []rules.ClientHeader{rules.XForwardedFor, rules.Forwarded} {
 			r := &http.Request{RemoteAddr: peer, Header: http.Header{"X-Forwarded-For": {xff, xff}, "Forwarded": {forwarded}}}
-			own, known := clientAddr(&rules.Client{}, r)
-			got, ok := clientAddr(proxies(kind, "10.0.0.0/8", "unix"), r)
+			own, known := ClientAddr(&rules.Client{}, r)
+			got, ok := ClientAddr(proxies(kind, "10.0.0.0/8", "unix"), r)
 			if known && !ok {
 				t.Fatalf("%q: the peer's address is lost", peer)
 			}
@@ -190,7 +190,7 @@ func FuzzClientAddr(f *testing.F) {
 			// The hop to the right of a client decides.
 			r.Header = http.Header{"X-Forwarded-For": {xff + ", 192.0.2.7"}, "Forwarded": {forwarded + `, for="192.0.2.7:1"`}}
 			r.RemoteAddr = "10.0.0.1:1"
-			if got, _ := clientAddr(proxies(kind, "10.0.0.0/8"), r); got.String() != "192.0.2.7" {
+			if got, _ := ClientAddr(proxies(kind, "10.0.0.0/8"), r); got.String() != "192.0.2.7" {
 				t.Fatalf("%s %q: a client is taken for %v", kind, r.Header, got)
 			}
 		}
@@ -202,7 +202,7 @@ func TestLongHeadersTakeLittleTime(t *testing.T) {
 		for _, kind := range []rules.ClientHeader{rules.XForwardedFor, rules.Forwarded} {
 			r := &http.Request{RemoteAddr: "10.0.0.1:1", Header: http.Header{"X-Forwarded-For": {line}, "Forwarded": {line}}}
 			start := time.Now()
-			clientAddr(proxies(kind, "10.0.0.0/8"), r)
+			ClientAddr(proxies(kind, "10.0.0.0/8"), r)
 			if took := time.Since(start); took > time.Second { // some ms
 				t.Errorf("%s %s…: %v", kind, fmt.Sprintf("%.20q", line), took)
 			}

@@ -1,19 +1,19 @@
-package middleware
+// Package origins samples where the requests of a hot key come from.
+package origins
 
 import (
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// originSample samples the routes and the callers of one hot key's requests. Each is a
+// Sample samples the routes and the callers of one hot key's requests. Each is a
 // Space-Saving summary (Metwally, Agrawal, El Abbadi 2005) of a few names, which is drained
 // about once a second. It costs some nanoseconds for a request of a hot key, and nothing for
 // others.
-type originSample struct {
+type Sample struct {
 	samples atomic.Int32 // samples since the last drain
 	mu      sync.Mutex
 	routes  nameCounts
@@ -38,10 +38,10 @@ type nameCounts struct {
 	names  [tallied][maxName]byte // stored here, so that a new name does not allocate
 }
 
-// weight returns the number of requests that the present one represents, or 0 if it is not
+// Weight returns the number of requests that the present one represents, or 0 if it is not
 // counted. Most requests of a busy key are not counted, and write no memory that processors
 // share. dice is random.
-func (o *originSample) weight(dice uint64) int64 {
+func (o *Sample) Weight(dice uint64) int64 {
 	switch {
 	case o.samples.Load() < sampleAll:
 		return 1
@@ -51,9 +51,9 @@ func (o *originSample) weight(dice uint64) int64 {
 	return 0
 }
 
-// sample counts one request, unless another one is being counted: no request waits for
+// Add counts one request, unless another one is being counted: no request waits for
 // statistics.
-func (o *originSample) sample(route, caller string, weight int64) {
+func (o *Sample) Add(route, caller string, weight int64) {
 	if !o.mu.TryLock() {
 		return
 	}
@@ -63,32 +63,13 @@ func (o *originSample) sample(route, caller string, weight int64) {
 	o.callers.add(caller, weight)
 }
 
-// drain empties the sample. It calls yield for each name until yield returns false, and reports
+// Drain empties the sample. It calls yield for each name until yield returns false, and reports
 // whether yield asked for more.
-func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
+func (o *Sample) Drain(yield func(kind wire.OriginKind, name []byte, n int64) bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.samples.Store(0)
 	return o.routes.drain(wire.Route, yield) && o.callers.drain(wire.Caller, yield)
-}
-
-// yieldOrigins calls yield for each origin of hot keys, beginning with the hottest key, until
-// yield returns false.
-func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
-	for _, h := range g.hot.All() {
-		state := g.stateOf(h.Key)
-		if state == nil {
-			continue
-		}
-		o := collector.KeyOrigin{Rule: []byte(h.Rule), Text: []byte(h.Text)}
-		more := state.origins.drain(func(kind wire.OriginKind, name []byte, n int64) bool {
-			o.Kind, o.Name, o.N = kind, append([]byte(nil), name...), n
-			return yield(o)
-		})
-		if !more {
-			return
-		}
-	}
 }
 
 func (t *nameCounts) add(name string, n int64) {

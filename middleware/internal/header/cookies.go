@@ -1,13 +1,13 @@
-package middleware
+package header
 
 import "strings"
 
-// nextCookie returns the value of the first cookie of this name in a Cookie header, and the
+// Cookie returns the value of the first cookie of this name in a Cookie header, and the
 // rest of the header behind it. It reads the same cookies as net/http, without a copy: a cookie
 // whose value net/http refuses, so that no handler sees it, is skipped. A header of n bytes
-// takes n steps. Unlike net/http, nextCookie also reads a header of more than 3,000 cookies, so
+// takes n steps. Unlike net/http, Cookie also reads a header of more than 3,000 cookies, so
 // that a client cannot hide one behind others.
-func nextCookie(line, name string) (value, tail string, found bool) {
+func Cookie(line, name string) (value, tail string, found bool) {
 	for line != "" {
 		var part string
 		part, line, _ = strings.Cut(line, ";")

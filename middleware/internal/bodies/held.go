@@ -1,4 +1,4 @@
-package middleware
+package bodies
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// heldBody is a request's body whose beginning the guard has read. It reads like the original:
+// Held is a request's body whose beginning the guard has read. It reads like the original:
 // the same bytes, then the same error at the same place, or the rest of the body.
-type heldBody struct {
+type Held struct {
 	unread io.ReadCloser // the body, from the end of the read part
 	ahead  []byte        // the read part that is still to be read again
 	err    error         // the error that ended reading, or nil
@@ -20,7 +20,7 @@ type heldBody struct {
 	stop   func() bool // keeps the context's end from releasing the room; may be nil
 }
 
-// room is the share of a heldBody in the bytes that a guard may hold at a time.
+// room is the share of a Held in the bytes that a guard may hold at a time.
 type room struct {
 	total *atomic.Int64
 	size  atomic.Int64
@@ -38,16 +38,16 @@ func (m *room) reserve(n, limit int64) bool {
 
 func (m *room) release() { m.total.Add(-m.size.Swap(0)) }
 
-// readAndHold reads the request's body, up to the limits, and replaces it by a heldBody. It
-// returns the bytes that it has read, which are the whole body if reason is isRead. The room is
+// Hold reads the request's body, up to the limits, and replaces it by a Held. It
+// returns the bytes that it has read, which are the whole body if reason is OK. The room is
 // released once the bytes were read again, the body is closed, or the request's context ends.
-// readAndHold waits as long as the server, which has its own deadlines. But it stops between
+// Hold waits as long as the server, which has its own deadlines. But it stops between
 // two reads if the context has ended.
-func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total int64) (text []byte, reason unreadReason) {
+func (c *Counts) Hold(ctx context.Context, in *http.Request, max, total int64) (text []byte, reason Reason) {
 	if ctx.Err() != nil {
-		return nil, readFailed
+		return nil, Failed
 	}
-	held := &heldBody{unread: in.Body, room: &room{total: &b.held}}
+	held := &Held{unread: in.Body, room: &room{total: &c.Held}}
 	in.Body = held // before the first read, so that a panic loses nothing
 	defer held.watch(ctx)
 	size := int64(1 << 10)
@@ -62,7 +62,7 @@ func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total i
 				if held.ahead == nil { // the server must see by its type that no one has asked the client to continue
 					in.Body = held.unread
 				}
-				return nil, noRoom
+				return nil, NoRoom
 			}
 			held.ahead = append(make([]byte, 0, size), held.ahead...)
 			if size *= 4; int64(cap(held.ahead)) <= in.ContentLength {
@@ -74,24 +74,24 @@ func (b *bodies) readAndHold(ctx context.Context, in *http.Request, max, total i
 		held.err = err
 		switch {
 		case int64(len(held.ahead)) > max:
-			return nil, tooLarge
+			return nil, TooLarge
 		case err == io.EOF:
-			return held.ahead, isRead
+			return held.ahead, OK
 		case err != nil && errors.As(err, new(*http.MaxBytesError)):
-			return nil, tooLarge
+			return nil, TooLarge
 		case err != nil || ctx.Err() != nil:
-			return nil, readFailed
+			return nil, Failed
 		}
 		if idle++; n > 0 {
 			idle = 0
 		}
 	}
-	return nil, readFailed
+	return nil, Failed
 }
 
 // watch releases the room at the end of the request. If the context never ends, the room is
 // released when the garbage collector frees h.
-func (h *heldBody) watch(ctx context.Context) {
+func (h *Held) watch(ctx context.Context) {
 	if len(h.ahead) == 0 { // nothing to read again
 		h.room.release()
 	} else if ctx.Done() != nil {
@@ -101,22 +101,22 @@ func (h *heldBody) watch(ctx context.Context) {
 	}
 }
 
-// release releases the room. It may be called more than once.
-func (h *heldBody) release() {
+// Release releases the room. It may be called more than once.
+func (h *Held) Release() {
 	if h.stop != nil {
 		h.stop()
 	}
 	h.room.release()
 }
 
-func (h *heldBody) Read(p []byte) (int, error) {
+func (h *Held) Read(p []byte) (int, error) {
 	switch {
 	case h.closed.Load(): // unread returns the error
 	case len(h.ahead) > 0:
 		n := copy(p, h.ahead)
 		if h.ahead = h.ahead[n:]; len(h.ahead) == 0 {
 			h.ahead = nil
-			h.release()
+			h.Release()
 		}
 		return n, nil
 	case h.err != nil:
@@ -128,8 +128,8 @@ func (h *heldBody) Read(p []byte) (int, error) {
 }
 
 // Close may be called while Read is blocked, as the server's own bodies allow.
-func (h *heldBody) Close() error {
+func (h *Held) Close() error {
 	h.closed.Store(true)
-	h.release()
+	h.Release()
 	return h.unread.Close()
 }

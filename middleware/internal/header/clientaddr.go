@@ -1,4 +1,4 @@
-package middleware
+package header
 
 import (
 	"net/http"
@@ -6,20 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // maxHops is the maximum number of proxies that are searched for a client's address.
 const maxHops = 100
 
-// clientAddr returns the address of the client that sent a request. It begins with the
+// ClientAddr returns the address of the client that sent a request. It begins with the
 // connection's peer. While the address is a trusted proxy's, it continues with the address
 // that this proxy has written into the header. An entry without an address ends the search,
 // and the proxy that wrote it counts as the client. ok is false if there is no address at all,
 // as for a peer on a Unix socket.
-func clientAddr(c *rules.Client, r *http.Request) (ip netip.Addr, ok bool) {
-	ip, ok = parseNode(r.RemoteAddr)
+func ClientAddr(c *rules.Client, r *http.Request) (ip netip.Addr, ok bool) {
+	ip, ok = ParseNode(r.RemoteAddr)
 	if c.Header == "" || ok && !isTrusted(c, ip) || !ok && !(c.TrustUnix && isUnix(r.RemoteAddr)) {
 		return ip, ok
 	}
@@ -39,7 +38,7 @@ func clientAddr(c *rules.Client, r *http.Request) (ip netip.Addr, ok bool) {
 				break
 			}
 		}
-		before, known := parseNode(entry)
+		before, known := ParseNode(entry)
 		if !known {
 			break
 		}
@@ -60,10 +59,10 @@ func isUnix(remoteAddr string) bool {
 	return remoteAddr == "" || remoteAddr[0] == '@' || remoteAddr[0] == '/'
 }
 
-// parseNode reads an address with or without a port, in brackets or not, and drops its zone:
+// ParseNode reads an address with or without a port, in brackets or not, and drops its zone:
 // "192.0.2.7", "192.0.2.7:80", "2001:db8::1", "[2001:db8::1]:80". IPv4 written as IPv6
 // becomes IPv4. A port follows RFC 7239, section 6: digits, or a name that begins with "_".
-func parseNode(s string) (ip netip.Addr, ok bool) {
+func ParseNode(s string) (ip netip.Addr, ok bool) {
 	const longest = 128 // since a zone may have any length
 	if s == "" || len(s) > longest {
 		return ip, false
@@ -122,21 +121,4 @@ func isPort(s string) bool {
 		}
 	}
 	return len(s) <= 5
-}
-
-// ClientKey returns the identity to limit a client by, given its address with or without a
-// port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client usually has
-// all addresses of a /64. If addr is not an address, ClientKey returns it unchanged. Rules have
-// the same identity as addr:ip.
-func ClientKey(addr string) string {
-	ip, ok := parseNode(addr)
-	if !ok {
-		return addr
-	}
-	level, _ := base.ParseAddrLevel("ip")
-	key, ok := level.Append(nil, ip)
-	if !ok { // unreachable: every address has the level
-		return addr
-	}
-	return string(key)
 }

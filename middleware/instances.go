@@ -2,38 +2,11 @@ package middleware
 
 import (
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/limiter"
-	"github.com/hotparam/hotparam/middleware/internal/holding"
 	"github.com/hotparam/hotparam/rules"
 )
-
-// sharing is the number of instances that share the limits with scope: share, and the state
-// that depends on it.
-type sharing struct {
-	mu     sync.Mutex // held while rules or instances change
-	count  atomic.Int64
-	warned map[string]bool // names of limits whose small part here has been logged
-	// gone holds, by rule, the counters of tables that are no longer kept.
-	gone map[string]displacement
-	// joining is set while the holdings of this instance in the shared limits are unknown.
-	joining atomic.Bool
-}
-
-// instances returns the number of instances, at least 1.
-func (g *Guard) instances() int { return int(max(1, g.sharing.count.Load())) }
-
-// permitsPart returns this instance's part of the permits that all share. It is at least one,
-// and exactly one while the instance neither knows the others nor may count as alone.
-func (g *Guard) permitsPart(permits int64) int64 {
-	if g.sharing.count.Load() == 0 && g.sharing.joining.Load() {
-		return 1
-	}
-	return max(1, permits/int64(g.instances()))
-}
 
 // SetInstances sets the number of instances that share the limits with scope: share, such as
 // redislimiter's Members counts them. This instance's part of each limit changes, and used
@@ -98,51 +71,6 @@ func (g *Guard) hotStates(r *rule) (states []*hotState) {
 		})
 	}
 	return states
-}
-
-// unseen is the debt, since an instant, of keys that become hot later. A nil unseen is no debt.
-type unseen struct {
-	since time.Duration
-	all   float64
-	byKey map[uint64]float64 // replaces all, by limiter.KeyID
-}
-
-// withDebt returns the debts of u plus debt, as of now.
-func (u *unseen) withDebt(debt *limiter.Owing, hold *holding.Holding, now time.Duration) *unseen {
-	next := &unseen{since: now, all: hold.Missing(now), byKey: make(map[uint64]float64)}
-	before := unseen{}
-	if u != nil {
-		before = *u
-	}
-	earned := hold.Earned(max(0, now-before.since), true)
-	add := func(id uint64, owed float64) {
-		if owed = max(0, owed-earned) + debt.All + debt.Of[id]; owed > next.all {
-			next.byKey[id] = owed
-		}
-	}
-	for id, owed := range before.byKey {
-		add(id, owed)
-	}
-	for id := range debt.Of {
-		if _, known := before.byKey[id]; !known {
-			add(id, before.all)
-		}
-	}
-	return next
-}
-
-// chargeNewBucket adds the key's debt to its new bucket.
-func (u *unseen) chargeNewBucket(b *limiter.Bucket, id uint64) {
-	if u == nil {
-		return
-	}
-	owed, ok := u.byKey[id]
-	if !ok {
-		owed = u.all
-	}
-	if owed > 0 {
-		b.Owe(owed, u.since)
-	}
 }
 
 // setQuota sets this instance's quota of a limit.
