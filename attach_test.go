@@ -25,6 +25,7 @@ import (
 // While none of the servers in the file is available, requests are served and the log says so
 // once. Hot keys that are published later are limited.
 func TestRedisComesLater(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	server.Kill()
 	begin := time.Now()

@@ -18,6 +18,7 @@ func holding(redisURL, statsd, span string) string {
 // With hold_when_away a hot key stays limited after the aggregator and Redis have stopped, with
 // its used tokens. A change of the file ends that, and so does a release.
 func TestHoldWhenAway(t *testing.T) {
+	t.Parallel()
 	server, statsd := testenv.Redis(t), nowhere(t)
 	f := open(t, holding(server.URL(), statsd, "1h"), WithName("a"))
 	stop := publish(t, server.URL(), "shop", nil, "GET /search?q=phone", "GET /search?q=lamp")
@@ -62,6 +63,7 @@ func TestHoldWhenAway(t *testing.T) {
 
 // If Redis is killed while the aggregator lives, no limit is lifted.
 func TestHoldWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	f := open(t, holding(server.URL(), nowhere(t), "1m"))
 	publish(t, server.URL(), "shop", nil, "GET /search?q=phone")

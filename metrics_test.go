@@ -50,6 +50,7 @@ func wantSample(t *testing.T, c prometheus.Collector, want float64, name string,
 
 // The metrics count the outcomes of requests by rule, and contain no values of parameters.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	f := open(t, shop(server.URL(), nowhere(t), strings.Replace(searchRule, "burst: 2", "burst: 2, scope: instance", 1), fmt.Sprintf(productRule, 2),
 		`{id: shadow, match: {route: GET /healthz}, limit: {rate: 1/1h, burst: 1, on_limit: shadow}}`,

@@ -162,6 +162,7 @@ func TestNamespacesOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a cluster")
 	}
+	t.Parallel()
 	client, err := hotkeys.NewClient(testenv.RedisCluster(t).URL())
 	if err != nil {
 		t.Fatal(err)

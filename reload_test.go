@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -24,11 +25,11 @@ func TestFileChanges(t *testing.T) {
 	var requests sync.WaitGroup
 	var refused atomic.Int64
 	requests.Go(func() {
-		for ctx.Err() == nil {
+		testenv.Every(ctx, time.Millisecond, func(int) {
 			if f.get("/healthz") != http.StatusOK {
 				refused.Add(1)
 			}
-		}
+		})
 	})
 	if n := f.passes(10, "/products"); n != 2 {
 		t.Errorf("%d of 10 passed, want a burst of 2", n)
@@ -121,6 +122,7 @@ func TestReload(t *testing.T) {
 // The first limit with scope: share makes the instance a counted member. Without such a limit an
 // instance writes only heartbeats to Redis.
 func TestFirstSharedLimit(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	f := open(t, shop(server.URL(), nowhere(t), fmt.Sprintf(productRule, 100)))
 	f.await("Redis", func() bool { return f.Stats().Watcher.Connected })
@@ -145,6 +147,7 @@ func TestFirstSharedLimit(t *testing.T) {
 // An instance is no longer counted after its last limit with scope: share is removed. It is
 // counted again once it gets such a limit.
 func TestLastSharedLimit(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	shared := shop(server.URL(), nowhere(t), `{id: products, match: {route: "GET /products"}, limit: {rate: 10/1h, burst: 10, scope: share}}`)
 	alone := shop(server.URL(), nowhere(t), fmt.Sprintf(productRule, 10))

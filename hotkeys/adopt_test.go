@@ -147,6 +147,7 @@ func TestAdoptAfterKill(t *testing.T) {
 
 // While Redis is unavailable, adoption fails in time. Its script does no harm if it runs late.
 func TestAdoptWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	former := testPublisher(t, client, nil)

@@ -15,6 +15,7 @@ import (
 // Hours are read as they were written and expire. They are for the writer alone: an instance with
 // the rights of docs/REDIS.md cannot read them.
 func TestBaselinesInRedis(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	ctx := t.Context()
 	admin := clientAs(t, server.URL(), "")

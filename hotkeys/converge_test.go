@@ -14,6 +14,7 @@ import (
 // stream or its answers. Once that stops, two watchers and Redis come to hold exactly what the
 // publishers ought to have published.
 func TestWatchersConverge(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	server := testenv.Redis(t)

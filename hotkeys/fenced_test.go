@@ -14,6 +14,7 @@ func TestFencedTakesOverAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	for _, end := range []string{"ends", "dies"} {
 		t.Run(end, func(t *testing.T) {
 			server := testenv.Redis(t)

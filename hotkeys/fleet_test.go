@@ -355,6 +355,7 @@ func TestFleetSurvivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	p := testPublisher(t, client, nil)

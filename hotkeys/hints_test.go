@@ -59,6 +59,7 @@ func TestFloodOfPushes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	c := newChannel(t)
 	before, from := c.w.Stats(), time.Now()
 	seed := testenv.Seed(t)
@@ -110,6 +111,7 @@ func TestForgedChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	for _, name := range []string{"nothing follows", "the change it stands for follows"} {
 		t.Run(name, func(t *testing.T) {
 			c := newChannel(t)
@@ -150,6 +152,7 @@ func TestForgedSuspects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	c := newChannel(t)
 	c.p.Suspects(0, []rules.Hot{hot("suspect", 10, 5)})
 	c.p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})

@@ -192,6 +192,7 @@ func TestOldReleaseEndsNoHold(t *testing.T) {
 // A publisher that returns decides: at once on the keys that it publishes, and within the grace
 // period on all others.
 func TestReturnEndsHold(t *testing.T) {
+	t.Parallel()
 	for name, flushed := range map[string]bool{"as it was": false, "flushed": true} {
 		t.Run(name, func(t *testing.T) {
 			held(t, time.Hour, func(f *heldFleet) {

@@ -45,6 +45,7 @@ func (p *pair) tookOver() bool { s := p.standby.Stats(); return !s.Standby && s.
 // A holder that is cut off loses the owner. Changes that it would have written in between are never
 // written.
 func TestLeaseIsTakenOver(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	p := newPair(t, server.URL(), DefaultLease)
@@ -69,6 +70,7 @@ func TestLeaseIsTakenOver(t *testing.T) {
 
 // A holder that stops releases the lease, so that the standby need not wait for its end.
 func TestLeaseIsLetGo(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	const lease = 6 * time.Second
 	p := newPair(t, server.URL(), lease)
@@ -87,6 +89,7 @@ func TestLeaseOutlivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	p := newPair(t, server.URL(), DefaultLease)

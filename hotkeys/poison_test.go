@@ -110,6 +110,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	seed := testenv.Seed(t)
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())

@@ -322,6 +322,7 @@ func TestLateScriptIsFenced(t *testing.T) {
 }
 
 func TestVersionGoesBack(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(context.Context, redis.UniversalClient) error{
 		"all flushed":     func(ctx context.Context, c redis.UniversalClient) error { return c.FlushAll(ctx).Err() },
 		"version deleted": func(ctx context.Context, c redis.UniversalClient) error { return c.Del(ctx, testLayout.Version).Err() },
@@ -510,6 +511,7 @@ func TestPruneRemovesWhatIsOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		dead := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-1"; c.EntryTTL = time.Second })

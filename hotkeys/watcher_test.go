@@ -121,6 +121,7 @@ func TestGapIsReadFromTheStream(t *testing.T) {
 }
 
 func TestTrimmedStreamMeansWholeSet(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(context.Context, redis.UniversalClient) error{
 		"trimmed": func(ctx context.Context, c redis.UniversalClient) error {
 			return c.XTrimMaxLen(ctx, testLayout.Events, 1).Err()
@@ -256,6 +257,7 @@ func TestDeafSubscription(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	client := &deafClient{UniversalClient: testClient(t, server.URL()), elsewhere: testClient(t, testenv.Redis(t).URL())}
 	seen := newRecorder()
@@ -461,6 +463,7 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	p := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.BeatTTL, c.Timeout = 2*time.Second, 0 })
 	r := newRecorder()

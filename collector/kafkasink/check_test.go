@@ -39,9 +39,7 @@ func sasl(mechanism, user, password string) func(*kafkasink.Config) {
 }
 
 func TestCheck(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: left out with -short")
-	}
+	t.Parallel()
 	ca, server := certificate(t)
 	plain := fake(t)
 	private := fake(t, kfake.TLS(server))
@@ -90,6 +88,7 @@ func TestCheck(t *testing.T) {
 		{"old", old.ListenAddrs(), func(*kafkasink.Config) {}, []string{"older than Kafka 0.11"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := newSink(t, config(c.addrs, c.change, func(k *kafkasink.Config) {
 				if c.want != nil { // some wait for it
 					k.Connection.Timeout = 2 * time.Second
@@ -119,6 +118,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +139,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 
 // The address that the cluster announces for a leader cannot be reached.
 func TestCheckAdvertisedAddress(t *testing.T) {
+	t.Parallel()
 	c := fake(t)
 	c.ControlKey(int16(kmsg.Metadata), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()

@@ -25,6 +25,7 @@ func TestNothingIsLostUntold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	errs := []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.RequestTimedOut,
 		kerr.MessageTooLarge, kerr.TopicAuthorizationFailed, kerr.OutOfOrderSequenceNumber, kerr.InvalidProducerEpoch,
@@ -72,6 +73,7 @@ func TestNothingIsLostUntold(t *testing.T) {
 
 // An idempotent producer is replaced if brokers disagree with it for long.
 func TestIdempotentOutOfStep(t *testing.T) {
+	t.Parallel()
 	c := fake(t)
 	ids := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Observe: true, Count: -1})
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), idempotent))}
@@ -142,6 +144,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 
 // The topic is created after the sink.
 func TestTopicComesLate(t *testing.T) {
+	t.Parallel()
 	c := fake(t)
 	var log testenv.LogBuffer
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) {

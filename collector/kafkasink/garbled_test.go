@@ -21,6 +21,7 @@ const short = 500 * time.Millisecond
 // TestSinksSendAgainAfterGarbledAnswers runs ten sinks while the answers of their brokers are
 // damaged. Each sends again soon after the damage has ended.
 func TestSinksSendAgainAfterGarbledAnswers(t *testing.T) {
+	t.Parallel()
 	seeds := 4
 	if testing.Short() {
 		seeds = 1
@@ -38,6 +39,7 @@ func TestSinksSendAgainAfterThrottling(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	garbled(t, 1, func(g *testenv.Garbler) { g.StartThrottling(30) })
 }
 
@@ -102,6 +104,7 @@ const bound = 30 * time.Second
 // TestThrottledSessionIsReplaced uses brokers that ask for a pause of days. The session does not
 // wait for its end, nor for the time after which it counts as stalled.
 func TestThrottledSessionIsReplaced(t *testing.T) {
+	t.Parallel()
 	garbler := testenv.NewGarbler(1)
 	c := fake(t, kfake.ListenFn(garbler.Listen))
 	s := newSink(t, config(c.ListenAddrs()))
@@ -127,6 +130,7 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	garbler := testenv.NewGarbler(1)
 	c := fake(t, kfake.ListenFn(garbler.Listen))
 	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))
@@ -157,6 +161,7 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 // TestUselessSessionIsReplaced makes each produce request fail with an error to retry. The session
 // is replaced, and the next one delivers the records.
 func TestUselessSessionIsReplaced(t *testing.T) {
+	t.Parallel()
 	c := fake(t)
 	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))
 	s.StallAfter(time.Second)

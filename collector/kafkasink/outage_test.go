@@ -20,6 +20,7 @@ func TestOutage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	port := testenv.FreePort(t)
 	addrs := []string{fmt.Sprintf("127.0.0.1:%d", port)}
 	c := fake(t, kfake.Ports(port))
@@ -93,6 +94,7 @@ func inPlace(t testing.TB, got []received) {
 }
 
 func TestKafkaComesLate(t *testing.T) {
+	t.Parallel()
 	port := testenv.FreePort(t)
 	addrs := []string{fmt.Sprintf("127.0.0.1:%d", port)}
 	g := &giver{t: t, sink: newSink(t, config(addrs))}
@@ -121,6 +123,7 @@ func TestKafkaComesLate(t *testing.T) {
 }
 
 func TestNeverConnected(t *testing.T) {
+	t.Parallel()
 	quiet, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +142,10 @@ func TestNeverConnected(t *testing.T) {
 }
 
 func TestCloseGivesUpInTime(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*kafkasink.Config){"acks 1": nil, "idempotent": idempotent} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := fake(t)
 			if change == nil {
 				change = func(*kafkasink.Config) {}
@@ -179,10 +184,12 @@ func TestLeaderChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	for name, change := range map[string]func(*kafkasink.Config){
 		"acks 1": func(*kafkasink.Config) {}, "acks all": acksAll, "idempotent": idempotent,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := fake(t, kfake.NumBrokers(3))
 			g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs(), change))}
 			g.connect()

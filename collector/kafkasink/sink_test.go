@@ -96,6 +96,7 @@ func sumOf(value string) (sum int64) {
 }
 
 func TestHeartbeats(t *testing.T) {
+	t.Parallel()
 	c := fake(t)
 	g := &giver{t: t, sink: newSink(t, config(c.ListenAddrs()))}
 	g.connect()
@@ -178,6 +179,7 @@ func TestOrigins(t *testing.T) {
 // Counts that do not fit into one record are sent in several, and no buffer is mixed up with
 // another.
 func TestLargeFlush(t *testing.T) {
+	t.Parallel()
 	for _, compression := range []string{kafkasink.Zstd, kafkasink.LZ4, kafkasink.NoCompression} {
 		t.Run(compression, func(t *testing.T) {
 			c := fake(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -61,7 +62,7 @@ func newOutageMix(r *rand.Rand) outageMix {
 // whose counts are in flight. An instance that died during the outage delays nothing for longer
 // than liveFor.
 func TestABreakIsNobodysAbsence(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(testenv.Cases(24, 8)) {
 		mix := newOutageMix(rand.New(rand.NewPCG(seed, 1)))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -15,7 +16,7 @@ import (
 // time in which its partition has no owner.
 func TestBurstsInHandOversAreFound(t *testing.T) {
 	handOvers := []string{"the only member ends", "one of two ends", "one of two falls silent", "a second one joins", "one returns under its name"}
-	for seed := range uint64(30) {
+	for seed := range uint64(testenv.Cases(30, 10)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		kind := handOvers[seed%uint64(len(handOvers))]
 		rule := hotRule("r", 100, []time.Duration{time.Second, time.Second, 10 * time.Second, time.Minute}[r.IntN(4)])

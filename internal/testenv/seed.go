@@ -17,3 +17,11 @@ func Seed(tb testing.TB) uint64 {
 	tb.Logf("seed %d", seed)
 	return seed
 }
+
+// Cases returns the number of cases that a test tries: fewer with -short.
+func Cases(all, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return all
+}

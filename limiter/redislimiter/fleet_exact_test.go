@@ -27,7 +27,7 @@ func cutOff(some int, lasts time.Duration) func(int, time.Duration) bool {
 // Redis, three seconds later. No request waits for longer than a time-out.
 func TestExactWithLocal(t *testing.T) {
 	addr := testenv.Redis(t).Addr()
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name   string
 		load   float64
 		burst  float64
@@ -53,7 +53,7 @@ func TestExactWithLocal(t *testing.T) {
 		{"one alone", 0.5, 0.1, func(r *fleetRun) { r.instances = 1; r.away = cutOff(1, time.Second) }, 1, 0.9},
 		{"one alone, a crowd", 3, 1, func(r *fleetRun) { r.instances = 1; r.away = cutOff(1, time.Second) }, 1, 0.9},
 	} {
-		if testing.Short() && c.load > 3 {
+		if testing.Short() && i%3 != 2 {
 			continue
 		}
 		run := exactRun(c.load, c.burst)

@@ -12,7 +12,7 @@ import (
 // Kept leases make a tenth of the calls, and use the permits as well.
 func TestKeptPermitsCost(t *testing.T) {
 	addr := testenv.Redis(t).Addr()
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name      string
 		instances int
 		permits   int64
@@ -26,6 +26,9 @@ func TestKeptPermitsCost(t *testing.T) {
 		{"denied", 3, 60, 40, 0, 2 * time.Millisecond},
 		{"enough permits", 3, 60, 20, 0, 0},
 	} {
+		if testing.Short() && i > 1 {
+			continue
+		}
 		run := permitsRun{instances: c.instances, permits: c.permits, workers: each(c.workers), wait: c.wait, handler: steady(5 * time.Millisecond), lasts: time.Second, oneWay: 100 * time.Microsecond, seed: 1}
 		if c.think > 0 {
 			run.think = func(int) time.Duration { return c.think }

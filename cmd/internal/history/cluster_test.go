@@ -10,6 +10,7 @@ import (
 // A cluster has all keys of a namespace on one node. When that node dies, seconds wait until another
 // one has taken over, and none is missing. Its memory decides whether anything is written.
 func TestRedisCluster(t *testing.T) {
+	t.Parallel()
 	set := testenv.RedisCluster(t)
 	s, err := NewStore(testClient(t, set.URL()), "shop")
 	must(t, err)

@@ -127,6 +127,9 @@ func TestOutage(t *testing.T) {
 // The finest of the oldest goes first when the owner has its part of the memory, and what is left can
 // still be read, with longer columns.
 func TestMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	s, f := testStore(t), newTraffic(30)
 	const memory, from, seconds = 60_000, epoch0, 3000
 	w := testWriter(s, func(c *Config) { c.Memory = memory })

@@ -223,6 +223,9 @@ func TestSecretsAreLeftOut(t *testing.T) {
 
 // Names that have another meaning in a rule, or none, do no harm.
 func TestOddNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	names := []string{"all", "*", "a:b", "path:x", "a b", "\xff", "ü", "[]", "q\"", "each", "header:x", "~", "null", "- x", "#", "{}", "\n"}
 	log := made(func(i int) string {
 		query := url.Values{}
