@@ -194,6 +194,7 @@ func TestAggregatorByGraphite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	redis, g := testenv.Redis(t), newFakeGraphite(t)
 	args := []string{"--config", graphiteRules(t, ""), "--graphite", g.URL + "/base", "--redis", redis.URL()}
 	d := startDaemon(t, args...)

@@ -82,6 +82,7 @@ func TestAggregatorsShareKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	redis := testenv.Redis(t)
 	broker := fakeKafka(t, wire.DefaultTopic)
 	args := []string{

@@ -17,6 +17,7 @@ import (
 // cannot be used changes nothing. It is named in the log, the metrics and /-/ready until it is
 // fixed.
 func TestChangedFileIsInForce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hotparam.yaml")
 	n := 0

@@ -58,6 +58,7 @@ func TestAggregatorListens(t *testing.T) {
 // An instance of a version that does not state when it sends is named if its clock is slow, since
 // its counts go missing.
 func TestLateInstanceIsNamed(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, goodRules+"aggregator: {listen: '127.0.0.1:0'}\n"))
 	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))
@@ -87,6 +88,7 @@ func TestOffClocksAreNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, "namespace: shop\naggregator: {listen: '127.0.0.1:0'}\nrules: [{id: terms, match: {route: 'GET /search'}, by: [q], hot: 120/s}]\n"))
 	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))

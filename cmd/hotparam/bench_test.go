@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,15 +16,15 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// benchOutput runs a command of the real binary, since measurements start it again, and returns
+// benchOutput runs a command as a process, since measurements start it again, and returns
 // the single line that it prints.
 func benchOutput(t *testing.T, args string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}
-	cmd := exec.CommandContext(t.Context(), testenv.Binary(t), append([]string{"bench"}, strings.Fields(args+" --json")...)...)
-	cmd.Env = append(cmd.Environ(), "HOTPARAM_REDIS=")
+	cmd := asProcess(t, append([]string{"bench"}, strings.Fields(args+" --json")...)...)
+	cmd.Env = append(cmd.Env, "HOTPARAM_REDIS=")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -144,6 +143,7 @@ func TestBenchEnforce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	r := benchJSON(t, "enforce --instances 3 --samples 3 --spread zipf --redis "+server.URL(), "n", "p50_ms", "p99_ms", "max_ms")
 	if r["n"] != 3 || r["p50_ms"] <= 0 || r["p50_ms"] > r["p99_ms"] || r["p99_ms"] > r["max_ms"] {
@@ -155,6 +155,7 @@ func TestBenchFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	args := "fleet --instances 2 --rate 1000/s --burst 200 --demand 1.5 --for 500ms --spread zipf --redis " + server.URL()
 	got := hotparamCommand(t, append([]string{"bench"}, strings.Fields(args)...)...)
@@ -170,6 +171,7 @@ func TestBenchPipeline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	for _, transport := range []string{"statsd", "kafka"} {
 		r := benchJSON(t, "pipeline --rate 1000 --for 2s --instances 2 --transport "+transport+" --redis "+server.URL(),
@@ -192,7 +194,7 @@ func TestBenchEndsWithASignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	p := testenv.Start(t, exec.Command(testenv.Binary(t), "bench", "enforce", "--instances", "3", "--samples", "10000", "--redis", server.URL()))
+	p := testenv.Start(t, asProcess(t, "bench", "enforce", "--instances", "3", "--samples", "10000", "--redis", server.URL()))
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if channels, err := client.PubSubChannels(t.Context(), "*").Result(); err == nil && len(channels) > 0 {
 			break

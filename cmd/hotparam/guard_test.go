@@ -232,6 +232,7 @@ func TestGuardSockets(t *testing.T) {
 // Requests whose end is never reported hold a bounded number of tickets for a bounded time. Their
 // permits are released, and the metrics count them.
 func TestGuardTicketsNeverEnded(t *testing.T) {
+	t.Parallel()
 	path := guardFile(t, "guard: {max_tickets: 3, ticket_age: 1s}")
 	text, err := os.ReadFile(path)
 	if err != nil {

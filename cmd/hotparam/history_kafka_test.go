@@ -19,6 +19,7 @@ func TestHistoryOverKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	broker := fakeKafka(t, wire.DefaultTopic)
 	file := write(t, goodRules+fmt.Sprintf("kafka: {session: 6s}\naggregator: {redis: %s, history: {}}\n", server.URL()))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -29,10 +28,11 @@ type pastView struct {
 // An aggregator that is killed leaves all but the last second or two, and the next one continues. Any
 // command and any replica reads it; a value that is deleted is gone everywhere.
 func TestHistoryOfAKilledAggregator(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	file := write(t, goodRules+fmt.Sprintf("aggregator: {listen: '127.0.0.1:0', http: '127.0.0.1:0', redis: %s, history: {}}\n", server.URL()))
 	start := func() (*testenv.Process, net.Conn) {
-		p := testenv.Start(t, exec.Command(testenv.Binary(t), "aggregator", "--config", file))
+		p := testenv.Start(t, asProcess(t, "aggregator", "--config", file))
 		conn, err := net.Dial("udp", strings.TrimPrefix(p.WaitFor(`statsd=(\S+)`)[1], "udp://"))
 		if err != nil {
 			t.Fatal(err)
@@ -138,6 +138,7 @@ func TestHistoryOfAKilledAggregator(t *testing.T) {
 
 // Without the setting nothing is kept, and the API says so. A server of its own is used if there is one.
 func TestHistoryIsOffAndElsewhere(t *testing.T) {
+	t.Parallel()
 	server, other := testenv.Redis(t), testenv.Redis(t)
 	off := startDaemon(t, "--redis", server.URL(), "--config", write(t, goodRules+"aggregator: {listen: '127.0.0.1:0'}\n"))
 	if code, body := off.answer("/api/v1/history?from=1&to=2"); code != 404 || !strings.Contains(body, "history is off") {

@@ -158,6 +158,7 @@ func operatorURL(t *testing.T, server string) string {
 // An order reaches Redis with its author and reason, an instance obeys within a second, and the
 // event is listed.
 func TestOperate(t *testing.T) {
+	t.Parallel()
 	server := testenv.Redis(t)
 	path := write(t, "namespace: shop\nrules:\n  - {id: terms, match: {route: \"GET /search\"}, by: [q], hot: 50/1s, limit: 10/s}\n  - {id: seen, match: {route: \"GET /seen\"}, by: [q], hot: 50/1s}\n")
 	tokens := people(t)
