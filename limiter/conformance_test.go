@@ -13,6 +13,7 @@ import (
 )
 
 func TestMemoryConforms(t *testing.T) {
+	t.Parallel()
 	limitertest.TestBackend(t, limitertest.Config{
 		New: func(t *testing.T, now func() time.Duration) limiter.Backend {
 			m, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: 10_000, Clock: now})
@@ -65,10 +66,12 @@ func (b *fullKeys) Do(_ context.Context, op limiter.Op) (_ limiter.Result, err e
 }
 
 func TestBucketConforms(t *testing.T) {
+	t.Parallel()
 	testSingles(t, func(q *rules.Quota) (single, error) { return limiter.NewBucket(q, nil) })
 }
 
 func TestKeysConform(t *testing.T) {
+	t.Parallel()
 	testSingles(t, func(q *rules.Quota) (single, error) {
 		k, err := limiter.NewKeys(q, 8, nil)
 		return &oneOfKeys{Keys: k}, err

@@ -11,6 +11,7 @@ import (
 
 // A wrapper keeps all promises of its backend, whether the primary is available or not.
 func TestWrappersConform(t *testing.T) {
+	t.Parallel()
 	memory := func(t *testing.T, now func() time.Duration) limiter.Backend {
 		m, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: 10_000, Clock: now})
 		if err != nil {

@@ -94,6 +94,10 @@ func onRedis(t *testing.T, server *testenv.RedisServer, ruleset []rules.Rule, op
 // The clients of two instances give up before their turn, and yet the limit that Redis keeps is
 // fully used, by both in turns.
 func TestTurnsOnRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	t.Parallel()
 	server := testenv.Redis(t)
 	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.SlidingLog} {
 		rule := exactly(waitRule(t, string(algorithm), rules.By{}, twentyASecond, 20, 5*time.Second), "")

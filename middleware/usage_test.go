@@ -184,6 +184,7 @@ func TestUsageOfMost(t *testing.T) {
 // The time for which a handler waits for its client is not in the usage: for a slow body, for a slow
 // reader, or for an upgrade or a stream, which are not measured at all.
 func TestUsageWithoutClients(t *testing.T) {
+	t.Parallel()
 	const pause = 50 * time.Millisecond
 	rule := costAuto(t, byNames("q"))
 	rule.Match.Route, _ = rules.ParseRoute("/s")

@@ -90,6 +90,7 @@ var beyond = []string{
 }
 
 func TestModels(t *testing.T) {
+	t.Parallel()
 	for _, x := range slices.Concat(changeCases, quotaCases) {
 		beyond = append(beyond, x.name)
 	}

@@ -33,6 +33,7 @@ func asksForAll(t *testing.T, admin *redis.Client, s *Store) error {
 
 // Everything works with the documented rights, and none of them is superfluous.
 func TestStoreLeastRights(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("doc.go")
 	must(t, err)
 	line := regexp.MustCompile(`(?m)ACL SETUSER hotparam-limiter .*$`).FindString(string(text))

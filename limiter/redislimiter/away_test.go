@@ -123,6 +123,7 @@ func TestRefusedQuotaAlone(t *testing.T) {
 // A server that answers reads but refuses writes is unavailable until it accepts a write. It does
 // not flap: the log has one line for the start of the outage and one for its end.
 func TestAwayUntilAWrite(t *testing.T) {
+	t.Parallel()
 	for name, set := range map[string]struct{ refuse, mend []any }{
 		"out of memory":    {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
 		"read-only":        {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},

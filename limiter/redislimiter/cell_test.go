@@ -69,6 +69,7 @@ func TestAnswersAsRedisCell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	client := storeClient(t, real.RedisCell(t).Addr(), nil)
 	for _, q := range []*rules.Quota{
 		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(100, time.Second), Burst: 5}),

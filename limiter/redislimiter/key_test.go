@@ -48,6 +48,7 @@ func TestNeverAcrossSlots(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	client := clusterClient(t, testenv.RedisCluster(t).Addrs())
 	for name, edit := range map[string]func(*Config){
 		"apart":    nil,
@@ -71,6 +72,7 @@ func TestResultsAreInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	for name, client := range map[string]*Store{
 		"single":  storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil),
 		"cluster": storeOf(t, clusterClient(t, testenv.RedisCluster(t).Addrs()), nil),

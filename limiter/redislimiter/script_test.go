@@ -105,6 +105,7 @@ func TestOneRoundTripInACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	t.Parallel()
 	set := testenv.RedisCluster(t)
 	count := new(trips)
 	client := clusterClient(t, set.Addrs())

@@ -117,6 +117,7 @@ func TestTheRefusedStarveNobody(t *testing.T) {
 // If the keys are in different slots of a cluster, a refused request takes permits and returns
 // them. It costs no more than was earned in between.
 func TestTogetherInOtherSlots(t *testing.T) {
+	t.Parallel()
 	s := storeOf(t, clientAt(t, testenv.RedisCluster(t).URL()), nil)
 	l := limitsOf(t, s, rules.Quota{Rate: rate(100, time.Hour)}, rules.Quota{Rate: rate(5, time.Hour)})
 	for range 5 {
