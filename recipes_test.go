@@ -113,6 +113,12 @@ func TestRecipeOfLogins(t *testing.T) {
 		req.Header.Set("Content-Type", contentType)
 		return statusOf(handler, req, "", addr)
 	}
+	// An ask that Redis answers too late may take a permit for a request that did not pass, or let
+	// one pass without.
+	off := func(n, want int) bool {
+		late := int(f.Stats().Backend.TimedOut)
+		return n < want-late || n > want+late
+	}
 	i := 0
 	guess := func(contentType, body string) func() int {
 		return func() int {
@@ -121,23 +127,23 @@ func TestRecipeOfLogins(t *testing.T) {
 		}
 	}
 	const form, json = "application/x-www-form-urlencoded", "application/json"
-	if n := passed(10, guess(form, fmt.Sprint("user=ann&password=", i))); n != 5 {
+	if n := passed(10, guess(form, fmt.Sprint("user=ann&password=", i))); off(n, 5) {
 		t.Errorf("%d of 10 guesses of one password passed, want 5", n)
 	}
-	if n := passed(10, guess(json, `{"user":"ann"}`)); n != 5 {
+	if n := passed(10, guess(json, `{"user":"ann"}`)); off(n, 5) {
 		t.Errorf("%d of 10 guesses of one password in JSON passed, want 5", n)
 	}
-	if n := passed(10, guess(json, `{"user":`)); n != 5 {
+	if n := passed(10, guess(json, `{"user":`)); off(n, 5) {
 		t.Errorf("%d of 10 requests that cannot be read passed, want 5", n)
 	}
-	if n := passed(1, guess(form, "user=bob")); n != 1 {
+	if n := passed(1, guess(form, "user=bob")); off(n, 1) {
 		t.Error("another account is refused")
 	}
 	other := 0
 	if n := passed(30, func() int {
 		other++
 		return login(form, fmt.Sprintf("user=u%d", other), "198.51.100.7")
-	}); n != 20 {
+	}); off(n, 20) {
 		t.Errorf("%d of 30 guesses from one address passed, want 20", n)
 	}
 }

@@ -74,7 +74,7 @@ func TestLimitsOfThreeInstances(t *testing.T) {
 		fresh int // permits granted again after the loss
 	}{
 		"/search?q=phone": {mostOfBucket(200, 200), leastOfBucket(200, 200), 200},
-		"/files/logo":     {mostOfBucket(600, 300), halfOfBucket(600), 300},
+		"/files/logo":     {mostOfBucket(600, 300), halfOfBucket(600, 300), 300},
 		"/products/7":     {mostOfWindow(50, window), leastOfWindow(50, window), 50},
 		"/healthz":        {mostOfWindow(100, window), leastOfWindow(100, window), 100},
 	} {
@@ -139,10 +139,11 @@ func leastOfBucket(perSecond, burst int) func([]answer) int {
 	}
 }
 
-// halfOfBucket returns a function that returns half of what a bucket earns. Permits that instances hold
-// may be unused.
-func halfOfBucket(perSecond int) func([]answer) int {
-	return func(answers []answer) int { return int(float64(perSecond)*span(answers).Seconds()) / 2 }
+// halfOfBucket returns a function that returns half of what a bucket must have let pass. Permits that
+// instances hold may be unused.
+func halfOfBucket(perSecond, burst int) func([]answer) int {
+	least := leastOfBucket(perSecond, burst)
+	return func(answers []answer) int { return least(answers) / 2 }
 }
 
 // mostOfWindow returns a function that returns how many requests a window of either kind may let

@@ -212,12 +212,14 @@ func newGate() *handlerGate {
 	return &handlerGate{entered: make(chan struct{}, 16), open: make(chan struct{})}
 }
 
-// wait holds a handler until the gate opens. The end of the request's context does not end it.
+// wait holds a handler until the gate opens. The end of the request's context does not end it. It
+// ends by itself when the case has failed for long: a case that waits for what must come while the
+// handler runs would otherwise see what comes after it.
 func (g *handlerGate) wait() {
 	g.entered <- struct{}{}
 	select {
 	case <-g.open:
-	case <-time.After(longest):
+	case <-time.After(3 * longest):
 	}
 }
 
