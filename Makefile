@@ -6,7 +6,7 @@ VALE = github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
 DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-fleet bench-page bench-gateways bench-cost cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories verify-cost mutants chaos soak clean
+.PHONY: help build test test-all test-rest lint fuzz bench bench-peers bench-fleet bench-page bench-gateways bench-cost cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories verify-cost mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -14,14 +14,11 @@ help: ## list the targets
 build: ## build bin/hotparam
 	go build -o bin/hotparam ./cmd/hotparam
 
-test: ## every package's tests, with a real Redis (Debian, as root: installed if it is missing)
+test: ## every package's tests with -short, and a real Redis (Debian, as root: installed if it is missing)
 	@./scripts/install-test-tools redis-server
 	@./scripts/test quick
 
-test-short: ## the quick ones of these tests alone
-	@./scripts/test quick -short
-
-test-all: test test-rest ## all tests: with the race detector, real servers, other languages, browsers, fleets (a quarter of an hour)
+test-all: test test-rest ## all tests: at full length, with the race detector, real servers, other languages, browsers, fleets (a quarter of an hour)
 
 test-rest:
 	@./scripts/install-test-tools
@@ -35,7 +32,7 @@ lint: ## run golangci-lint, deadcode, govulncheck and Vale (the first time they 
 
 fuzz: ## run each fuzz target for FUZZTIME, and the tests with other random cases
 	@FUZZTIME="$(FUZZTIME)" ./scripts/fuzz
-	RAPID_SEED=0 ./scripts/test quick
+	RAPID_SEED=0 ./scripts/test quick -short=false
 
 bench: ## run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
