@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
@@ -116,7 +117,7 @@ func (f *crowdFleet) close(t *testing.T) {
 // instance and cache time, and one for each refresh. Nobody waits longer than for an idle handler.
 func TestCrowdFromMemory(t *testing.T) {
 	const instances, length, cache = 20, 4 * time.Second, 500 * time.Millisecond
-	for _, targets := range []int{1, 3} {
+	for _, targets := range []int{3, 1}[:testenv.Cases(2, 1)] {
 		for _, stale := range []string{"", ", stale: 2s"} {
 			synctest.Test(t, func(t *testing.T) {
 				f := newCrowdFleet(t, instances, "cache: 500ms"+stale)
