@@ -305,7 +305,6 @@ func TestLeastRightsElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	t.Parallel()
 	for _, test := range []struct{ name, more, url string }{
 		{"cluster", "+cluster|slots", testenv.RedisCluster(t).URL()},
 		{"database", "+select", testenv.Redis(t).URL() + "?db=3"},

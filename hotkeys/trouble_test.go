@@ -18,7 +18,6 @@ func TestMissingRights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	t.Parallel()
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	_, commands := testenv.DocumentedRights(t, "hotparam-writer")
