@@ -45,7 +45,7 @@
 //	            together?        │ askBackend                    exact.go stock.go waitplace.go
 //	                             ▼
 //	                         decision                            finish.go, merge.go verdict.go
-//	            given back       │ giveBack                      giveback.go grants.go
+//	            given back       │ giveBack                      giveback.go
 //	            when to retry?   │ backoff                       internal/backoff
 //	            what to send?    │ Decision.Answer               answer.go headers.go
 //	            or together?     │ Share                         onhot.go leader.go sharer.go
@@ -68,10 +68,10 @@
 //	new.go                                  ▲               concrete.go routecache.go
 //	              SetInstances ─────────────┘ instances.go handover.go
 //
-// The rules that requests use are in rules.go, and the limits in limitspec.go, with what their keys
-// owe (unseen.go). Rules can be replaced while requests are served ([Guard.Reload], reload.go
-// former.go). So can the number of instances that share their limits ([Guard.SetInstances]). Both
-// keep the tokens and permits that were taken.
+// The rules that requests use are in rules.go, and their limits in limitspec.go. Rules can be
+// replaced while requests are served ([Guard.Reload], reload.go former.go). So can the number of
+// instances that share their limits ([Guard.SetInstances]). Both keep the tokens and permits that
+// were taken.
 //
 // # The path of a hot key
 //
