@@ -215,7 +215,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Reque
 	return semaphore.NewLease(lease, lease.use), d, nil
 }
 
-// maxPermits keeps the sums of the scripts, which are float64, exact.
+// maxPermits keeps the numbers of the scripts, which are float64, exact.
 const maxPermits = 1 << 40
 
 func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*heldLease, rules.Decision, error) {
