@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/sharing"
@@ -60,7 +61,7 @@ func newCrowdFleet(t *testing.T, instances int, onHot string) *crowdFleet {
 			t.Fatal(err)
 		}
 		kept.Adopt(file.Rules)
-		guard.HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "items", Text: item7}, Until: time.Now().Add(time.Hour)}}})
+		guard.HotSet().Update("1", published.Change{Hot: []published.Hot{{Key: rules.Key{Rule: "items", Text: item7}, Until: time.Now().Add(time.Hour)}}})
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /items/{id}", func(w http.ResponseWriter, r *http.Request) {
 			if _, runs := f.running[i].LoadOrStore(r.URL.String(), true); runs {

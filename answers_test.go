@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -37,9 +37,9 @@ func newOrigin() *origin {
 
 // heat makes keys of the rule hot, as a watcher of Redis would.
 func (f *fixture) heat(texts ...string) {
-	var change rules.Change
+	var change published.Change
 	for _, text := range texts {
-		change.Hot = append(change.Hot, rules.Hot{Key: rules.Key{Rule: "items", Text: text}, Until: time.Now().Add(time.Hour)})
+		change.Hot = append(change.Hot, published.Hot{Key: rules.Key{Rule: "items", Text: text}, Until: time.Now().Add(time.Hour)})
 	}
 	f.guard.HotSet().Update("1", change)
 }
@@ -103,7 +103,7 @@ func TestHotIsAnsweredFromMemory(t *testing.T) {
 	if got := f.guard.RuleStats()[0].Decisions; got["shared"] != 50 || got["within"] != 2 || got["limited"] != 2 {
 		t.Errorf("decisions %v", got)
 	}
-	f.guard.HotSet().Update("2", rules.Change{Cool: []rules.Hot{{Key: rules.Key{Rule: "items", Text: item7}}}})
+	f.guard.HotSet().Update("2", published.Change{Cool: []published.Hot{{Key: rules.Key{Rule: "items", Text: item7}}}})
 	if w := ask(h, "GET", "/items/7"); w.Header().Get("Cache-Status") != "" {
 		t.Errorf("after it has cooled: %v", w.Header())
 	}
@@ -199,13 +199,13 @@ func TestRefusedIsNotAnswered(t *testing.T) {
 	if w := ask(h, "GET", "/items/9"); w.Code != http.StatusForbidden {
 		t.Errorf("a value that the rule blocks: %d", w.Code)
 	}
-	control := rules.Control{Key: rules.Key{Rule: "items", Text: item7}, Action: rules.ControlBlock, Until: time.Now().Add(time.Hour)}
-	f.guard.SetControls([]rules.Control{control})
+	control := published.Control{Key: rules.Key{Rule: "items", Text: item7}, Action: published.ControlBlock, Until: time.Now().Add(time.Hour)}
+	f.guard.SetControls([]published.Control{control})
 	if w := ask(h, "GET", "/items/7"); w.Code != http.StatusForbidden {
 		t.Errorf("a key that an operator blocks: %d", w.Code)
 	}
-	control.Action = rules.ControlAllow
-	f.guard.SetControls([]rules.Control{control})
+	control.Action = published.ControlAllow
+	f.guard.SetControls([]published.Control{control})
 	if w := ask(h, "GET", "/items/7"); w.Code != http.StatusOK || w.Header().Get("Cache-Status") != "" {
 		t.Errorf("a key that an operator allows: %d %v", w.Code, w.Header())
 	}
@@ -241,7 +241,7 @@ func TestInvalidationReachesAllInstances(t *testing.T) {
 		{"a request", func() { ask(handlers[0], "POST", "/items/7") }},
 		{"a target", func() { opened[0].InvalidateTarget("example.com", "/items/7", "") }},
 		{"a key", func() { opened[0].InvalidateKey(rules.Key{Rule: "items", Text: item7}) }},
-		{"a lost stream", func() { opened[0].client.Del(t.Context(), hotkeys.NewLayout("shop").Invalidation) }}, // the last: it has begun
+		{"a lost stream", func() { opened[0].client.Del(t.Context(), published.NewLayout("shop").Invalidation) }}, // the last: it has begun
 	} {
 		keep()
 		calls := o.calls.Load()

@@ -8,13 +8,12 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // newHeartbeat returns the heartbeat that shows this instance to the others.
 func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbeat, error) {
-	self := rules.Member{Name: o.name, Role: rules.RoleInstance, Program: programVersion(), Started: time.Now()}
-	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() rules.Member {
+	self := published.Member{Name: o.name, Role: published.RoleInstance, Program: programVersion(), Started: time.Now()}
+	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() published.Member {
 		m := self
 		file := h.file.Stats()
 		m.RulesVersion, m.Problem = file.Version, file.Problem

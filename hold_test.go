@@ -40,7 +40,7 @@ func TestHoldWhenAway(t *testing.T) {
 	f.await("the heartbeat", func() bool { return hotkeys.AreKeysHeld(t.Context(), client, "shop") })
 	key := rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}
 	begin := time.Now()
-	if _, err := hotkeys.ReleaseControl(t.Context(), client, "shop", hotkeys.ControlOrder{Key: key, Claimed: "ann"}); err != nil {
+	if _, err := hotkeys.CarryOut(t.Context(), client, "shop", hotkeys.ControlOrder{Key: key, Claimed: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	f.await("the release", func() bool { return len(f.HotKeys()) == 1 })

@@ -26,32 +26,33 @@ var arrows = map[string][]string{
 	"limiter/semaphore":   {"limiter", "rules"},
 	"limiter/adaptive":    {"rules"},
 	"limiter/fleet":       {"internal/base", "limiter", "rules"},
-	"limiter/permits":     {"internal/base", "limiter", "rules"},
+	"limiter/permits":     {"internal/base", "rules", "limiter/internal/permitline"},
 	"limiter/limitertest": {"limiter", "limiter/permits", "limiter/semaphore", "rules"},
 	"kafka":               {"internal/base"},
 	"config":              {"internal/base", "kafka", "rules", "internal/wire"},
-	"collector":           {"internal/base", "internal/loglimit", "internal/ring", "rules", "internal/wire"},
+	"collector":           {"internal/base", "internal/loglimit", "internal/ring", "rules", "internal/wire", "internal/published"},
 	"internal/capacity":   nil,
-	"aggregator":          {"internal/baseline", "internal/capacity", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/blame", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
-	"hotset":              {"rules"},
+	"aggregator":          {"internal/baseline", "internal/capacity", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/blame", "aggregator/internal/window", "internal/base", "rules", "internal/wire", "internal/published"},
+	"hotset":              {"rules", "internal/published"},
 	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "internal/wire"},
 
 	"collector/internal/former":  {"rules"},
 	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "internal/wire"},
 	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
-	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire", "internal/keytext"},
-	"aggregator/internal/blame":  {"rules", "internal/wire"},
-	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire"},
+	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire", "internal/keytext", "internal/published"},
+	"aggregator/internal/blame":  {"rules", "internal/wire", "internal/published"},
+	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire", "internal/published"},
 	"internal/ring":              nil,
-	"internal/snapshot":          {"rules", "internal/wire"},
+	"internal/snapshot":          {"rules", "internal/wire", "internal/published"},
 	"internal/baseline":          {"internal/base", "rules"},
 
 	"internal/aggregatortest":     {"internal/base", "rules", "internal/wire"},
-	"internal/statsdsource":       {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire"},
+	"internal/statsdsource":       {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire", "internal/published"},
 	"internal/kafkaclient":        {"internal/base", "kafka"},
-	"internal/kafkasource":        {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire"},
-	"cmd/internal/graphitesource": {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire", "internal/keytext"},
-	"limiter/redislimiter":        {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
+	"internal/kafkasource":        {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/kafkaclient", "internal/loglimit", "kafka", "rules", "internal/wire", "internal/published"},
+	"cmd/internal/graphitesource": {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire", "internal/keytext", "internal/published"},
+	"limiter/redislimiter":        {"internal/base", "internal/loglimit", "limiter", "limiter/fleet", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules", "limiter/internal/permitline"},
+	"limiter/internal/permitline": {"internal/base"},
 	"limiter/internal/breaker":    {"internal/base"},
 	"limiter/internal/calendar":   {"rules"},
 	"middleware/internal/backoff": {"internal/answer", "rules"},
@@ -60,12 +61,12 @@ var arrows = map[string][]string{
 	"middleware/internal/holding": {"limiter", "rules"},
 	"middleware/internal/meter":   nil,
 	"middleware/internal/origins": {"internal/wire"},
-	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "internal/keytext", "middleware/internal/backoff", "middleware/internal/bodies", "middleware/internal/header", "middleware/internal/holding", "middleware/internal/meter", "middleware/internal/origins", "internal/loglimit", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
+	"middleware":                  {"collector", "hotset", "internal/answer", "internal/base", "internal/keytext", "middleware/internal/backoff", "middleware/internal/bodies", "middleware/internal/header", "middleware/internal/holding", "middleware/internal/meter", "middleware/internal/origins", "internal/loglimit", "internal/published", "limiter", "limiter/fleet", "limiter/semaphore", "rules", "internal/wire"},
 
 	// The common part of adapters, and the suite that they pass.
-	"middleware/adapter":        {"middleware", "rules", "internal/base"},
+	"middleware/adapter":        {"middleware", "internal/base"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
-	"middleware/middlewaretest": {"collector", "config", "middleware/sharing", "middleware", "rules"},
+	"middleware/middlewaretest": {"collector", "config", "middleware/sharing", "middleware", "rules", "internal/published"},
 
 	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/onhot", "internal/published", "config/rulesfile", "middleware/sharing", "limiter", "limiter/fleet", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
@@ -78,8 +79,8 @@ var arrows = map[string][]string{
 	"cmd/internal/gateway/gatewaytest": {"hotparam", "cmd/internal/gateway", "internal/testenv", "middleware"},
 
 	"cmd/internal/doctor":  {"hotkeys", "cmd/internal/history", "internal/hotwords", "internal/published", "rules"},
-	"cmd/internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "cmd/internal/termtext", "internal/wire", "middleware", "rules"},
-	"cmd/internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "cmd/internal/explain", "internal/figure", "cmd/internal/graphitesource", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkasource", "cmd/internal/live", "internal/loglimit", "cmd/internal/page", "config/rulesfile", "cmd/internal/sdnotify", "internal/statsdsource", "cmd/internal/status", "cmd/internal/webhook", "internal/wire", "rules"},
+	"cmd/internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/onhot", "cmd/internal/termtext", "internal/wire", "middleware", "rules", "internal/published"},
+	"cmd/internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/admitted", "internal/base", "internal/baseline", "internal/decode", "cmd/internal/explain", "internal/figure", "cmd/internal/graphitesource", "cmd/internal/history", "internal/hotwords", "cmd/internal/httpserve", "internal/kafkasource", "cmd/internal/live", "internal/loglimit", "cmd/internal/page", "config/rulesfile", "cmd/internal/sdnotify", "internal/statsdsource", "cmd/internal/status", "cmd/internal/webhook", "internal/wire", "rules", "internal/published"},
 
 	"checks/exact":           nil, // the yardstick: shares no code with the measured code
 	"deploy":                 nil, // tests alone
@@ -94,21 +95,21 @@ var arrows = map[string][]string{
 	"internal/loglimit":      nil,
 	"middleware/sharing":     {"internal/onhot", "middleware", "rules"},
 	"internal/onhot":         {"internal/base", "internal/loglimit", "rules"},
-	"internal/admitted":      {"limiter", "rules"},
-	"internal/hotwords":      {"internal/admitted", "limiter/fleet", "rules"},
+	"internal/admitted":      {"limiter", "rules", "internal/published"},
+	"internal/hotwords":      {"internal/admitted", "limiter/fleet", "rules", "internal/published"},
 	"internal/redisconfig":   {"rules"},
 	"internal/published":     {"rules"},
 	"cmd/internal/termtext":  nil,
-	"cmd/internal/top":       {"hotkeys", "internal/base", "internal/hotwords", "cmd/internal/live", "cmd/internal/termtext", "rules"},
-	"cmd/internal/webhook":   {"hotkeys", "internal/base", "cmd/internal/live", "internal/loglimit", "internal/redisconfig"},
-	"cmd/internal/live":      {"hotkeys", "hotset", "internal/admitted", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
+	"cmd/internal/top":       {"hotkeys", "internal/base", "internal/hotwords", "cmd/internal/live", "cmd/internal/termtext", "rules", "internal/published"},
+	"cmd/internal/webhook":   {"hotkeys", "internal/base", "cmd/internal/live", "internal/loglimit", "internal/redisconfig", "internal/published"},
+	"cmd/internal/live":      {"hotkeys", "internal/admitted", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
 	"internal/protofield":    nil, // for adapters, which are modules of their own
 	"internal/windowgen":     nil,
 	"internal/wire/wiretest": nil,
-	"internal/hotkeytest":    {"rules"},
-	"cmd/internal/history":   {"aggregator", "internal/base", "rules"},
-	"cmd/internal/listed":    {"internal/admitted", "internal/hotwords", "cmd/internal/termtext", "rules"},
-	"cmd/internal/page":      {"hotkeys", "internal/base", "internal/figure", "internal/hotwords", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "limiter", "rules"},
+	"internal/hotkeytest":    {"rules", "internal/published"},
+	"cmd/internal/history":   {"aggregator", "internal/base", "rules", "internal/published"},
+	"cmd/internal/listed":    {"internal/admitted", "internal/hotwords", "cmd/internal/termtext", "rules", "internal/published"},
+	"cmd/internal/page":      {"hotkeys", "internal/base", "internal/figure", "internal/hotwords", "cmd/internal/listed", "cmd/internal/live", "internal/loglimit", "limiter", "rules", "internal/published"},
 	"internal/metricpage":    {"internal/figure"}, // for tests
 
 	"internal/accesslog":       {"internal/base"},
@@ -121,7 +122,7 @@ var arrows = map[string][]string{
 	"cmd/internal/follow":      everything,
 
 	"internal/yardstick": {"limiter", "limiter/fleet", "limiter/redislimiter", "rules"},
-	"cmd/internal/bench": {"aggregator", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/hotwords", "internal/kafkafake", "internal/yardstick", "kafka", "middleware", "rules", "internal/wire"},
+	"cmd/internal/bench": {"aggregator", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/hotwords", "internal/kafkafake", "internal/published", "internal/yardstick", "kafka", "middleware", "rules", "internal/wire"},
 
 	// The oracle shares no code with the system that it judges. The instance uses only the public
 	// packages, and the clock that it shares with the harness.
@@ -141,7 +142,7 @@ var arrows = map[string][]string{
 	"examples/ownbackend":          everythingPublic,
 	"examples/ownalgorithm":        everythingPublic,
 	"cmd/internal/connlimit":       {"internal/base", "internal/loglimit"},
-	"cmd/internal/gateway/service": {"hotparam", "config", "internal/base", "cmd/internal/gateway", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "internal/loglimit", "internal/figure", "cmd/internal/sdnotify", "cmd/internal/status"},
+	"cmd/internal/gateway/service": {"hotparam", "config", "internal/base", "cmd/internal/gateway", "cmd/internal/gateway/auth", "cmd/internal/gateway/check", "cmd/internal/gateway/rls", "cmd/internal/gateway/spoe", "internal/loglimit", "internal/figure", "cmd/internal/sdnotify"},
 	"internal/base":                nil,
 }
 
@@ -155,7 +156,7 @@ var (
 // standardOnly are the packages that, with all their imports, add only the standard library and
 // this module's packages to a build. So a guarded API does not pull in Redis, Kafka or a StatsD
 // client until its program asks for one.
-var standardOnly = []string{"internal/base", "internal/keytext", "middleware/internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"internal/base", "internal/keytext", "internal/published", "middleware/internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/internal/permitline", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may import. The
 // listed packages are excepted, since they are made for tests, or are a program that runs without

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -119,7 +120,7 @@ func (f *fixture) logged(text string) (n int) {
 }
 
 // publish publishes hot keys of the rule search-terms until the test ends, or stop is called.
-func publish(t *testing.T, redisURL, namespace string, instances []rules.Instance, texts ...string) (stop func()) {
+func publish(t *testing.T, redisURL, namespace string, instances []published.Instance, texts ...string) (stop func()) {
 	t.Helper()
 	client, err := hotkeys.NewClient(testenv.Patient(t, redisURL))
 	if err != nil {
@@ -130,14 +131,14 @@ func publish(t *testing.T, redisURL, namespace string, instances []rules.Instanc
 	if err != nil {
 		t.Fatal(err)
 	}
-	var hot []rules.Hot
+	var hot []published.Hot
 	for _, text := range texts {
-		hot = append(hot, rules.Hot{
+		hot = append(hot, published.Hot{
 			Key: rules.Key{Rule: "search-terms", Text: text}, Low: 400, High: 400, Rate: 400, Ratio: 2,
 			Since: time.Now(), Limit: rules.Rate{N: 1, Per: time.Minute}, Burst: 2, Mode: rules.ModeLimit,
 		})
 	}
-	p.Publish(rules.Change{Hot: hot})
+	p.Publish(published.Change{Hot: hot})
 	p.Instances(instances)
 	return testenv.Running(t, p.Run)
 }

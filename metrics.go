@@ -7,9 +7,9 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // scrape holds the statistics that the metrics of one scrape are computed from.
@@ -252,11 +252,11 @@ var figures = []figure.Figure[scrape]{
 			if s.watcher == nil {
 				return
 			}
-			n := make(map[rules.ControlAction]int)
+			n := make(map[published.ControlAction]int)
 			for _, c := range s.guard.Controls() {
 				n[c.Action]++
 			}
-			for _, action := range []rules.ControlAction{rules.ControlBlock, rules.ControlAllow, rules.ControlPin} {
+			for _, action := range []published.ControlAction{published.ControlBlock, published.ControlAllow, published.ControlPin} {
 				emit(string(action), float64(n[action]))
 			}
 		}).

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // sample returns the value of a series, and whether it exists.
@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 		`{id: shadow, match: {route: GET /healthz}, limit: {rate: 1/1h, burst: 1, on_limit: shadow}}`,
 		`{id: exact, match: {route: GET /healthz}, limit: {rate: 1/1h, burst: 4, scope: exact}}`,
 		`{id: blocks, match: {route: GET /healthz}, by: [q], block: {q: evil}, limit: {rate: 100/s, burst: 100}}`))
-	publish(t, server.URL(), "shop", []rules.Instance{{Name: "a", Heard: time.Now()}, {Name: "b", Heard: time.Now()}}, "GET /search?q=hush")
+	publish(t, server.URL(), "shop", []published.Instance{{Name: "a", Heard: time.Now()}, {Name: "b", Heard: time.Now()}}, "GET /search?q=hush")
 	f.await("a hot key", func() bool { return len(f.HotKeys()) == 1 })
 	f.passes(7, "/search?q=hush")
 	f.passes(3, "/search?q=other")
@@ -138,7 +138,7 @@ func TestOnHotMetrics(t *testing.T) {
 	}
 	wantSample(t, f, 4, "requests_total", "decision=shared", "rule=items")
 	wantSample(t, f, 3, "requests_total", "decision=within", "rule=items")
-	if got, want := f.HotKeys()[0].OnHot, (rules.OnHotCounts{Stored: 4, Alone: 2, AloneFor: "cookie"}); got != want {
+	if got, want := f.HotKeys()[0].OnHot, (published.OnHotCounts{Stored: 4, Alone: 2, AloneFor: "cookie"}); got != want {
 		t.Errorf("the key has %+v, want %+v", got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/config/rulesfile"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -26,7 +27,7 @@ type mismatch struct {
 	log       *slog.Logger
 	namespace string
 	name      string // the instance's name; empty if the aggregator does not learn it
-	hotKeys   func() []rules.Hot
+	hotKeys   func() []published.Hot
 	rules     func() *rules.Rules // the rules in force
 	every     time.Duration
 
@@ -47,7 +48,7 @@ const (
 func newMismatch(client redis.UniversalClient, log *slog.Logger, guard *middleware.Guard, file *rulesfile.Follower, name string) *mismatch {
 	m := &mismatch{
 		client: client, log: log, namespace: file.Rules().Namespace, every: lookEvery,
-		hotKeys: func() (hot []rules.Hot) {
+		hotKeys: func() (hot []published.Hot) {
 			for _, key := range guard.HotKeys() {
 				hot = append(hot, key.Hot)
 			}
@@ -129,7 +130,7 @@ func count(n int, found bool) int {
 func (m *mismatch) aggregatorState(ctx context.Context) (publishes, lists bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	layout := hotkeys.NewLayout(m.namespace)
+	layout := published.NewLayout(m.namespace)
 	var beat *redis.DurationCmd
 	var heard *redis.FloatCmd
 	_, err = m.client.Pipelined(ctx, func(p redis.Pipeliner) error {

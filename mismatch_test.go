@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -44,7 +44,7 @@ func TestOtherNamespace(t *testing.T) {
 	if !strings.Contains(f.log.String(), "namespace=shopx") || !strings.Contains(f.log.String(), "[shop]") {
 		t.Errorf("the namespaces are not in %s", f.log)
 	}
-	publish(t, server.URL(), "shopx", []rules.Instance{{Name: "api", Heard: time.Now()}})
+	publish(t, server.URL(), "shopx", []published.Instance{{Name: "api", Heard: time.Now()}})
 	f.awaitLog("an aggregator publishes hot keys for this namespace now")
 	if n := f.logged(nobody); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, f.log)
@@ -54,7 +54,7 @@ func TestOtherNamespace(t *testing.T) {
 // The aggregator lists other instances, and keys are hot by a rule that the file lacks.
 func TestUnheardAndUnknown(t *testing.T) {
 	server := testenv.Redis(t)
-	publish(t, server.URL(), "shop", []rules.Instance{{Name: "other", Heard: time.Now()}}, "GET /search?q=phone")
+	publish(t, server.URL(), "shop", []published.Instance{{Name: "other", Heard: time.Now()}}, "GET /search?q=phone")
 	f := open(t, strings.Replace(shop(server.URL(), nowhere(t), searchRule), "search-terms", "searches", 1), WithName("api"))
 	compare(t, f, "api")
 	f.awaitLog(unheard)
@@ -76,7 +76,7 @@ func TestUnheardAndUnknown(t *testing.T) {
 // If the instance and the aggregator agree, nothing is logged.
 func TestMatch(t *testing.T) {
 	server := testenv.Redis(t)
-	publish(t, server.URL(), "shop", []rules.Instance{{Name: "api", Heard: time.Now()}}, "GET /search?q=phone")
+	publish(t, server.URL(), "shop", []published.Instance{{Name: "api", Heard: time.Now()}}, "GET /search?q=phone")
 	f := open(t, shop(server.URL(), nowhere(t), searchRule), WithName("api"))
 	f.await("a hot key", func() bool { return len(f.HotKeys()) == 1 })
 	compare(t, f, "api")

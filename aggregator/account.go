@@ -16,9 +16,9 @@ type Account struct {
 	Start, End time.Time
 	Counted    int64
 	// Low and High bound the count in the window that ends with the pane. High may be
-	// [rules.Unknown].
+	// [published.Unknown].
 	Low, High int64
-	// Enter is the lowest count that makes the key hot, or [rules.Unknown]. The key cools
+	// Enter is the lowest count that makes the key hot, or [published.Unknown]. The key cools
 	// when its count is below Exit.
 	Enter, Exit int64
 	// Hot reports whether the threshold holds the key hot, and Listed whether the key is

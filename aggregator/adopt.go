@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -17,7 +18,7 @@ import (
 // [DetectorConfig.Start]. Adopt returns the keys that it refuses: those of a rule that does not
 // exist or belongs to another part, those with a value that is allowed, and those for which there
 // is no room.
-func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
+func (d *Detector) Adopt(hot []published.Hot, now time.Time) (refused []published.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
 		if !d.costs.adopt(&h, now) && (r == nil || !d.adopt(r, &h, now)) {
@@ -36,7 +37,7 @@ func (d *Detector) rule(id string) *ruleWatch {
 	return nil
 }
 
-func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
+func (d *Detector) adopt(r *ruleWatch, h *published.Hot, now time.Time) bool {
 	w := r.keys[h.Text]
 	if w == nil {
 		w = r.newWatched([]byte(h.Text), rules.Hash([]byte(h.Text)))
@@ -83,7 +84,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 
 // holders returns the thresholds of r that hold a published key hot: those with the kinds and
 // windows that it was published with. If there is none like these, it returns all.
-func (r *ruleWatch) holders(h *rules.Hot) (all []*threshold) {
+func (r *ruleWatch) holders(h *published.Hot) (all []*threshold) {
 	if h.Cause.Unit == r.rule.Count {
 		names := append(strings.Split(h.Also, ","), holderName(h.Cause.Kind, h.Cause.Over, h.Cause.Rate.Per))
 		for _, t := range r.thresholds {
@@ -98,7 +99,7 @@ func (r *ruleWatch) holders(h *rules.Hot) (all []*threshold) {
 	return all
 }
 
-// also returns the value of [rules.Hot.Also] for a hot key.
+// also returns the value of [published.Hot.Also] for a hot key.
 func (w *watched) also() string {
 	var names []string
 	for _, t := range w.rule.thresholds {
@@ -129,7 +130,7 @@ func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
 	for pane := v.closed; pane != ring.Never && pane >= v.Now()-v.Kept()+int64(v.Panes); pane-- {
 		end := v.Start(pane + 1)
 		_, high := w.bounds(v, pane)
-		if end.Before(over) || high == rules.Unknown || high >= w.needs(t, pane).exit {
+		if end.Before(over) || high == published.Unknown || high >= w.needs(t, pane).exit {
 			break
 		}
 		if below = end; v.Start(v.closed+1).Sub(end) >= t.CoolDown || t.Kind == rules.Top { // ranks are known for one window only

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
-func adopted(text string, since time.Time) rules.Hot {
-	return rules.Hot{Key: rules.Key{Rule: "r", Text: text}, Since: since}
+func adopted(text string, since time.Time) published.Hot {
+	return published.Hot{Key: rules.Key{Rule: "r", Text: text}, Since: since}
 }
 
 // An adopted key stays hot and is not published again while its counts continue. It cools on time
@@ -25,7 +26,7 @@ func TestDetectorAdopts(t *testing.T) {
 		rule.Hot = []rules.Threshold{th, rules.NewThreshold(rules.Rate{N: 600, Per: time.Minute})}
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-		if refused := d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour)), {Key: rules.Key{Rule: "gone", Text: "k"}}}, noon); len(refused) != 1 || refused[0].Rule != "gone" {
+		if refused := d.Adopt([]published.Hot{adopted("k", noon.Add(-time.Hour)), {Key: rules.Key{Rule: "gone", Text: "k"}}}, noon); len(refused) != 1 || refused[0].Rule != "gone" {
 			t.Fatalf("%v: refused %v, want the key of the rule that is not there", kind, refused)
 		}
 		d.RecordLoss(noon)
@@ -56,7 +57,7 @@ func TestDetectorDoesNotCoolWhatItAdoptedBeforeItKnows(t *testing.T) {
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-	d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour))}, noon)
+	d.Adopt([]published.Hot{adopted("k", noon.Add(-time.Hour))}, noon)
 	d.RecordLoss(noon)
 	for at := time.Duration(0); at < time.Minute; at += time.Second {
 		if d.Advance(noon.Add(at)); len(out.changes) > 0 {
@@ -76,7 +77,7 @@ func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)
 	d.Count(decode.Count{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 5, When: noon})
-	refused := d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour)), adopted("GET /s?q=ok", noon)}, noon)
+	refused := d.Adopt([]published.Hot{adopted("k", noon.Add(-time.Hour)), adopted("GET /s?q=ok", noon)}, noon)
 	if len(refused) != 1 || refused[0].Text != "GET /s?q=ok" {
 		t.Errorf("refused %v, want what is allowed", refused)
 	}
@@ -94,11 +95,11 @@ func TestDetectorAdoptsByThePast(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Start: noon})
 	for i, over := range []rules.Over{rules.OverRecent, rules.OverDay} {
 		h := adopted("k", noon)
-		h.Cause = rule.Hot[i].Cause(rule.Count)
+		h.Cause = published.CauseOf(&rule.Hot[i], rule.Count)
 		if held := d.watches[0].holders(&h); len(held) != 1 || held[0].Over != over {
 			t.Errorf("a jump over %q is held by %d thresholds", over, len(held))
 		}
-		h.Cause, h.Also = rule.Hot[1-i].Cause(rule.Count), d.watches[0].thresholds[i].holderName()
+		h.Cause, h.Also = published.CauseOf(&rule.Hot[1-i], rule.Count), d.watches[0].thresholds[i].holderName()
 		if held := d.watches[0].holders(&h); len(held) != 2 {
 			t.Errorf("by both it is held by %d thresholds", len(held))
 		}
@@ -115,10 +116,10 @@ func TestDetectorAdoptsByTheThresholdsThatHeld(t *testing.T) {
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Start: noon})
 		h := adopted("k", noon.Add(-time.Hour))
-		h.Cause, h.Also, h.Ratio = rule.Hot[0].Cause(rule.Count), also, 7
-		d.Inherit([]rules.Hot{h}, noon)
-		if published := out.hot()[h.Key]; published.Ratio != 7 || published.High != rules.Unknown || published.Also != also {
-			t.Errorf("published is %+v, want the ratio and the thresholds of before, and no high count", published)
+		h.Cause, h.Also, h.Ratio = published.CauseOf(&rule.Hot[0], rule.Count), also, 7
+		d.Inherit([]published.Hot{h}, noon)
+		if got := out.hot()[h.Key]; got.Ratio != 7 || got.High != published.Unknown || got.Also != also {
+			t.Errorf("published is %+v, want the ratio and the thresholds of before, and no high count", got)
 		}
 		for at := time.Duration(0); at < 3*time.Second; at += 100 * time.Millisecond {
 			d.Advance(noon.Add(at))

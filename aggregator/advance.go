@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -123,7 +124,7 @@ func (d *Detector) restart(v *view, now time.Time) {
 	}
 	v.restart()
 	v.beginWindows(nil, now, now.Add(-d.cfg.Lag))
-	var cool []rules.Hot
+	var cool []published.Hot
 	for _, w := range r.hot {
 		if !w.rehold(v, now) {
 			d.noRoom++
@@ -131,13 +132,13 @@ func (d *Detector) restart(v *view, now time.Time) {
 				w.setMark(t, thresholdState{})
 			}
 			if w.hotMarks == 0 && w.listed {
-				cool, w.listed = append(cool, rules.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
+				cool, w.listed = append(cool, published.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
 			}
 		}
 		w.since, w.hotSince = base.Earlier(w.since, now), base.Earlier(w.hotSince, now)
 		w.meter, w.origins, w.habit.windows = newMeter(d.cfg.RateSpan, now), nil, [len(w.windows)]habitWindow{}
 	}
-	d.publish(rules.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
+	d.publish(published.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
 }
 
 // rehold renews the marks of the thresholds that hold w hot in an emptied view, as of now. It

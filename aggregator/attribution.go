@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A hot key is more general than another of the same rule and route if its parameters are a
@@ -34,13 +34,13 @@ func (r *ruleWatch) explainer(w *watched) *watched {
 		}
 		v := g.holder.view
 		heir := w.highIn(v, v.newest)
-		if g.heir != nil && g.heir.hotMarks > 0 && heir != rules.Unknown {
-			if high := g.heir.highIn(v, v.newest); high == rules.Unknown || high > heir {
+		if g.heir != nil && g.heir.hotMarks > 0 && heir != published.Unknown {
+			if high := g.heir.highIn(v, v.newest); high == published.Unknown || high > heir {
 				heir = high
 			}
 		}
 		low, _ := g.bounds(v, v.newest)
-		if heir != rules.Unknown && low-heir >= g.needs(g.holder, v.newest).exit {
+		if heir != published.Unknown && low-heir >= g.needs(g.holder, v.newest).exit {
 			return g
 		}
 	}
@@ -49,7 +49,7 @@ func (r *ruleWatch) explainer(w *watched) *watched {
 
 // attribute decides again which hot keys are usual, listed and spared, by the window of v that
 // ends with a pane, and adds the differences to change.
-func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
+func (d *Detector) attribute(v *view, pane int64, change *published.Change) {
 	r := v.watch
 	if len(r.hot) == 0 {
 		return
@@ -69,7 +69,7 @@ func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 
 // updateListed decides which hot keys are listed, and reports the changes. It adds keys that
 // leave the list to change.Cool.
-func (d *Detector) updateListed(r *ruleWatch, end time.Time, change *rules.Change) {
+func (d *Detector) updateListed(r *ruleWatch, end time.Time, change *published.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
 	slices.SortStableFunc(order, func(a, b *watched) int {
@@ -205,7 +205,7 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	low, least := w.countAndNeed(without.listed)
 	v := w.holder.view
-	return least == rules.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
+	return least == published.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }
 
 // mayYield reports whether a key may leave the list. A listing from before the end of a window

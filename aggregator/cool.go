@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,12 +23,12 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	n := w.needs(t, pane)
 	m.learn(n)
 	exit := n.exit
-	if high != rules.Unknown {
+	if high != published.Unknown {
 		m.adoptedRatio = 0
 	}
-	if high == rules.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
+	if high == published.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
 		m.below = time.Time{}
-		if high != rules.Unknown {
+		if high != published.Unknown {
 			m.saved = nil
 		}
 		return
@@ -78,7 +79,7 @@ func (w *watched) endHot() {
 // takeCooled removes the keys that no threshold holds hot any longer from the hot keys. It
 // returns those that were listed, with their counts in the window that ends with a pane. They
 // cool at end.
-func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
+func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []published.Hot) {
 	kept := r.hot[:0]
 	for _, w := range r.hot {
 		if w.hotMarks > 0 {
@@ -101,7 +102,7 @@ func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
 // all arrived, and publishes the changes.
 func (d *Detector) closePane(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
-	var change rules.Change
+	var change published.Change
 	if v.judgesAtEnd() && pane <= v.lastToJudge {
 		change.Hot = d.compareAll(v, pane)
 	}
@@ -123,7 +124,7 @@ func (d *Detector) closePane(v *view, pane int64) {
 // compareAll judges the keys of a view by the thresholds that compare keys with each other, or
 // with their past, in the window that ends with a pane. It returns the keys that become hot and
 // are listed.
-func (d *Detector) compareAll(v *view, pane int64) (hot []rules.Hot) {
+func (d *Detector) compareAll(v *view, pane int64) (hot []published.Hot) {
 	var passed []int32
 	for _, t := range v.thresholds {
 		if t.Kind == rules.Top {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/internal/blame"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // costly is a key that is published because of its cost.
 type costly struct {
-	rules.Hot
+	published.Hot
 	perSecond float64 // recent mean of the milliseconds that its requests take in a second
 }
 
@@ -21,7 +22,7 @@ type costly struct {
 const smoothing = 0.2
 
 // advance ends the intervals up to now, and returns what changes by the judges' decisions.
-func (c *costs) advance(now time.Time) (change rules.Change) {
+func (c *costs) advance(now time.Time) (change published.Change) {
 	if len(c.pools) == 0 || now.Before(c.next) {
 		return change
 	}
@@ -73,7 +74,7 @@ func values[K comparable, V any](m map[K]*V) []V {
 }
 
 // compare adds to a change the keys whose treatment differs from the published one.
-func (p *pool) compare(now time.Time, change *rules.Change) {
+func (p *pool) compare(now time.Time, change *published.Change) {
 	held := make(map[rules.Key]bool)
 	for _, x := range p.judge.Held() {
 		rule := p.rules[x.Key.Rule]
@@ -105,8 +106,8 @@ func (p *pool) compare(now time.Time, change *rules.Change) {
 }
 
 // newCostly returns a key with the limit of its rule.
-func newCostly(rule *rules.Rule, key rules.Key, since time.Time) rules.Hot {
-	h := rules.Hot{Key: key, Since: since, Cause: rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rule.Count}}
+func newCostly(rule *rules.Rule, key rules.Key, since time.Time) published.Hot {
+	h := published.Hot{Key: key, Since: since, Cause: published.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rule.Count}}
 	limit := rule.Limit
 	if x := rule.Exception(key.Text); x != nil && x.Limit != nil {
 		limit = x.Limit
@@ -118,7 +119,7 @@ func newCostly(rule *rules.Rule, key rules.Key, since time.Time) rules.Hot {
 }
 
 // present returns the key with its present usage.
-func (h *costly) present() rules.Hot {
+func (h *costly) present() published.Hot {
 	now := h.Hot
 	now.Low = int64(h.perSecond)
 	now.High, now.Rate, now.Ratio = now.Low, h.perSecond, 1
@@ -145,7 +146,7 @@ func (c *costs) find(key rules.Key) *costly {
 }
 
 // listed returns the keys that are hot because of their cost.
-func (c *costs) listed() (hot []rules.Hot) {
+func (c *costs) listed() (hot []published.Hot) {
 	for _, p := range c.pools {
 		for _, key := range slices.SortedFunc(maps.Keys(p.hot), rules.Key.Compare) {
 			hot = append(hot, p.hot[key].present())
@@ -156,7 +157,7 @@ func (c *costs) listed() (hot []rules.Hot) {
 
 // adopt continues a hold that another process, or another part, has published. It reports false if
 // the key's rule is not here.
-func (c *costs) adopt(h *rules.Hot, now time.Time) bool {
+func (c *costs) adopt(h *published.Hot, now time.Time) bool {
 	for _, p := range c.pools {
 		rule := p.rules[h.Rule]
 		if rule == nil || h.Hold == nil {

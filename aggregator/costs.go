@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/internal/blame"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -49,7 +50,7 @@ const maxPoolKeys = 1 << 15
 
 // setRules puts rules in force, of which this part has those that has returns true for. It returns
 // the keys of rules that it no longer has.
-func (c *costs) setRules(n *decode.Numbered, has func(number int) bool) (gone []rules.Hot) {
+func (c *costs) setRules(n *decode.Numbered, has func(number int) bool) (gone []published.Hot) {
 	before := c.pools
 	all := n.ByNumber().Rules
 	c.pools, c.byRule = nil, make([]poolRule, len(all))

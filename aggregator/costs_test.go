@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -40,7 +41,7 @@ func (l *usageLines) add(kind wire.OriginKind, text string, u wire.Usage) {
 func TestCostlyKeyIsPublished(t *testing.T) {
 	out := newRecorder()
 	p := newPooled(out)
-	held := func() *rules.Hot {
+	held := func() *published.Hot {
 		h, hot := out.hot()[rules.Key{Rule: "orders", Text: guilty}]
 		if !hot {
 			return nil
@@ -63,7 +64,7 @@ func TestCostlyKeyIsPublished(t *testing.T) {
 		t.Fatalf("after 2 s %v are hot", out.hot())
 	}
 	t.Logf("held after %d intervals: %+v", found, *h.Hold)
-	if h.Hold.Pool != "db" || h.Hold.Stage != rules.HoldTrial || h.Cause.Kind != rules.Cost || h.Mode != rules.ModeLimit || h.Scope != rules.ScopeFleet {
+	if h.Hold.Pool != "db" || h.Hold.Stage != published.HoldTrial || h.Cause.Kind != rules.Cost || h.Mode != rules.ModeLimit || h.Scope != rules.ScopeFleet {
 		t.Errorf("%+v %+v", h, h.Hold)
 	}
 	p.slow = false // the hold takes effect
@@ -121,7 +122,7 @@ const guilty = "GET /orders?status=all"
 // pooled are shards that receive what an instance reports of two rules with one back end.
 type pooled struct {
 	prefix  string
-	feed    *Feed
+	feed    Feed
 	decoder *decode.Decoder
 	now     time.Time
 	// Whether all requests are slow, and whether there are requests of the guilty key.

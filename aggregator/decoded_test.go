@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/aggregatortest"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -326,14 +327,14 @@ func TestInstancesThatAreHeardInMidStream(t *testing.T) {
 				m := wire.Meta{Incarnation: 2, Seq: test.seq + uint64(i), Sums: test.sums}
 				m.Sums.Loose += uint64(3 * i)
 				send("new", m, now, "shop.r.hot_param.q=k:3|c")
-				if i < 20 && i > 2 && test.unknown != (high() == rules.Unknown) {
+				if i < 20 && i > 2 && test.unknown != (high() == published.Unknown) {
 					t.Fatalf("%v after it was heard the high count is %d", now.Sub(begin), high())
 				}
 				if hot := len(out.hot()) > 0; hot && i < 18 && test.unknown {
 					t.Fatalf("%v after it was heard a key is hot: %v", now.Sub(begin), out.hot())
 				}
 			}
-			if n := high(); n == rules.Unknown || len(out.hot()) == 0 {
+			if n := high(); n == published.Unknown || len(out.hot()) == 0 {
 				t.Errorf("high is %d when its window was heard whole, hot are %v", n, out.hot())
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -14,15 +15,15 @@ import (
 // goroutines. They must neither block nor keep the slices.
 type Publisher interface {
 	// Publish publishes a change of the hot set.
-	Publish(rules.Change)
+	Publish(published.Change)
 	// Refresh receives the current counts of all hot keys of one part. A key that the publisher
 	// had no room for gets another chance.
-	Refresh(part int, hot []rules.Hot)
+	Refresh(part int, hot []published.Hot)
 	// Suspects receives all keys of one part that may be hot. They replace those that the part
 	// reported before.
-	Suspects(part int, suspects []rules.Hot)
+	Suspects(part int, suspects []published.Hot)
 	// Instances receives the live instances, each with the arrival of its last packet.
-	Instances([]rules.Instance)
+	Instances([]published.Instance)
 }
 
 // DetectorConfig configures a [Detector]. Rules and Publisher are required.
@@ -163,7 +164,7 @@ type rulePlace struct {
 
 // setRules sets the watch of each rule that belongs to this part, to the result of watch. It returns
 // the keys that were hot by the cost of a rule that no longer does.
-func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) (gone []rules.Hot) {
+func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace) *ruleWatch) (gone []published.Hot) {
 	rules := n.ByNumber().OfKeys()
 	if all == nil {
 		all = homes(rules, d.cfg.Parts)
@@ -200,7 +201,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(rulePlace)
 	return gone
 }
 
-func (d *Detector) publish(change rules.Change) {
+func (d *Detector) publish(change published.Change) {
 	if !change.Empty() {
 		d.cfg.Publisher.Publish(change)
 	}

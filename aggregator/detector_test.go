@@ -11,6 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -210,7 +211,7 @@ func (p *pair) checkRefresh() {
 			low := sumPanes(w, counts, last)
 			high := low + sumPanes(w, p.model.hidden, last)
 			if p.model.lostIn(w, last) {
-				high = rules.Unknown
+				high = published.Unknown
 			}
 			want = append(want, fmt.Sprintf("%v %d %d %.6g", rules.Key{Rule: p.rules.Rules[i].ID, Text: h.text}, low, high, p.model.ratio(i, h, present)))
 		}
@@ -330,9 +331,9 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("other", 1, time.Second), rule), Publisher: out})
 	d.AddHiddenCounts(noon, 3)
 	d.Count(decode.Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
-	want := rules.Hot{
+	want := published.Hot{
 		Key: rules.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
-		Cause: rules.Cause{Rate: rules.Rate{N: 20, Per: 10 * time.Second}},
+		Cause: published.Cause{Rate: rules.Rate{N: 20, Per: 10 * time.Second}},
 		Limit: rule.Limit.Rate, Burst: 9, Mode: rules.ModeShadow, Scope: rules.ScopeFleet,
 	}
 	if got := out.hot()[want.Key]; got != want {

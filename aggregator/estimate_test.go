@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -32,7 +33,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	line("exact:99|c", 0)
 	line("exact:1|c|@1", 0)
 	h := out.hot()[key]
-	if !h.Estimated || h.Low != 10 || h.High != rules.Unknown || h.Rate != 100 || h.Ratio != 1 {
+	if !h.Estimated || h.Low != 10 || h.High != published.Unknown || h.Rate != 100 || h.Ratio != 1 {
 		t.Errorf("hot as %+v, want 10 that were seen, of an estimate of 100/s", h)
 	}
 	if h := out.hot()[rules.Key{Rule: "terms", Text: "exact"}]; h.Estimated || h.Low != 100 || h.High != 100 {
@@ -42,15 +43,15 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	line("k:50|c", 100*time.Millisecond)
 	detector.AdvanceTo(noon.Add(200*time.Millisecond), noon.Add(200*time.Millisecond))
 	detector.Refresh()
-	told := func() rules.Hot {
+	told := func() published.Hot {
 		for _, h := range out.refresh[len(out.refresh)-1] {
 			if h.Key == key {
 				return h
 			}
 		}
-		return rules.Hot{}
+		return published.Hot{}
 	}
-	if h := told(); !h.Estimated || h.Low != 60 || h.High != rules.Unknown || h.Rate != 150 || h.Ratio != 1.5 {
+	if h := told(); !h.Estimated || h.Low != 60 || h.High != published.Unknown || h.Rate != 150 || h.Ratio != 1.5 {
 		t.Errorf("told as %+v, want 60 that were seen of 150", h)
 	}
 	// The window contains no sample any more.
@@ -86,7 +87,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 		t.Error("still hot without counts")
 	}
 	cooled := out.changes[len(out.changes)-1].Cool
-	if len(cooled) != 1 || cooled[0].High == rules.Unknown && !cooled[0].Estimated {
+	if len(cooled) != 1 || cooled[0].High == published.Unknown && !cooled[0].Estimated {
 		t.Errorf("cooled as %+v", cooled)
 	}
 	if s := detector.Stats(); s.Keys > 2 {

@@ -7,13 +7,14 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // printer is a Publisher that prints the changes of the hot set.
 type printer struct{}
 
-func (printer) Publish(c rules.Change) {
+func (printer) Publish(c published.Change) {
 	for _, h := range c.Hot {
 		fmt.Println("hot:", h.Text, h.Low)
 	}
@@ -21,9 +22,9 @@ func (printer) Publish(c rules.Change) {
 		fmt.Println("cool:", h.Text)
 	}
 }
-func (printer) Refresh(int, []rules.Hot)   {}
-func (printer) Suspects(int, []rules.Hot)  {}
-func (printer) Instances([]rules.Instance) {}
+func (printer) Refresh(int, []published.Hot)   {}
+func (printer) Suspects(int, []published.Hot)  {}
+func (printer) Instances([]published.Instance) {}
 
 // A key is hot with the count that reaches the threshold, and cools when a whole window is
 // below the exit for the cool-down.

@@ -11,7 +11,19 @@ import (
 
 // Feed is the [decode.Handler] of one reader: between Begin and End it collects the counts for
 // each shard. A Feed must not be used by several goroutines at a time.
-type Feed struct {
+type Feed interface {
+	decode.PacketHandler
+	// Begin prepares for the counts of one read. It waits while a shard is too far behind.
+	Begin()
+	// End passes on the counts of one read. Its first packet arrived at arrived, and all packets
+	// that reached the reader before now have been read. The caller counts them itself, unless it
+	// is behind or the shard is busy. End must be called at least once each [decode.Tick], without
+	// counts if none arrived, so that all shards know the time.
+	End(arrived, now time.Time, behind bool)
+}
+
+// feed implements [Feed].
+type feed struct {
 	reader  int
 	turns   *atomic.Int64 // order in which all readers report missing packets
 	shards  []*shard
@@ -21,18 +33,17 @@ type Feed struct {
 }
 
 // newFeeds returns a feed for each reader of the shards.
-func newFeeds(shards []*shard, rules *rules.Rules) []*Feed {
-	feeds, turns := make([]*Feed, len(shards[0].read)), new(atomic.Int64)
+func newFeeds(shards []*shard, rules *rules.Rules) []*feed {
+	feeds, turns := make([]*feed, len(shards[0].read)), new(atomic.Int64)
 	for i := range feeds {
-		feeds[i] = &Feed{
+		feeds[i] = &feed{
 			reader: i, turns: turns, shards: shards, homes: homes(rules, len(shards)), batches: make([]*shardBatch, len(shards)),
 		}
 	}
 	return feeds
 }
 
-// Begin prepares f for the counts of one read. It waits while a shard is too far behind.
-func (f *Feed) Begin() {
+func (f *feed) Begin() {
 	for i, shard := range f.shards {
 		if f.batches[i] == nil {
 			f.batches[i] = <-shard.free
@@ -40,11 +51,7 @@ func (f *Feed) Begin() {
 	}
 }
 
-// End passes on the counts of one read. Its first packet arrived at arrived, and all packets
-// that reached the reader before now have been read. The caller counts them itself, unless it
-// is behind or the shard is busy. End must be called at least once each [decode.Tick], without
-// counts if none arrived, so that all shards know the time.
-func (f *Feed) End(arrived, now time.Time, behind bool) {
+func (f *feed) End(arrived, now time.Time, behind bool) {
 	since := now.Sub(f.ticked)
 	all := since >= decode.Tick || since < 0
 	if all {
@@ -67,11 +74,9 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 	}
 }
 
-// Count implements [decode.Handler].
-func (f *Feed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
+func (f *feed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
 
-// Counts records the counts of a packet.
-func (f *Feed) Counts(counts []decode.Count) {
+func (f *feed) Counts(counts []decode.Count) {
 	if len(counts) == 0 {
 		return
 	}
@@ -85,7 +90,7 @@ func (f *Feed) Counts(counts []decode.Count) {
 }
 
 // place returns the number of the shard that counts a key.
-func (f *Feed) place(rule int, hash uint64) int {
+func (f *feed) place(rule int, hash uint64) int {
 	if home := f.homes[rule]; home >= 0 {
 		return home
 	}
@@ -93,20 +98,19 @@ func (f *Feed) place(rule int, hash uint64) int {
 }
 
 // report makes a report to each shard, before the counts of its batch.
-func (f *Feed) report(report func(*shard)) {
+func (f *feed) report(report func(*shard)) {
 	for _, b := range f.batches {
 		b.before = append(b.before, report)
 	}
 }
 
-// AddHiddenCounts implements [decode.Handler].
-func (f *Feed) AddHiddenCounts(when time.Time, n int64) {
+func (f *feed) AddHiddenCounts(when time.Time, n int64) {
 	f.report(func(s *shard) { s.detector.AddHiddenCounts(when, n) })
 }
 
-// SetHeldBackBound implements [decode.Handler]. SetHeldBackBound, RecordLoss and ReduceLoss are
+// SetHeldBackBound, RecordLoss and ReduceLoss are
 // called with the senders' lock held, so turns are the order of the decoders' reports.
-func (f *Feed) SetHeldBackBound(rule int, n, outsideGroups int64) {
+func (f *feed) SetHeldBackBound(rule int, n, outsideGroups int64) {
 	turn := f.turns.Add(1)
 	f.report(func(s *shard) {
 		if isNewest(&s.bounds[rule], turn) {
@@ -115,24 +119,21 @@ func (f *Feed) SetHeldBackBound(rule int, n, outsideGroups int64) {
 	})
 }
 
-// AddHeldBack implements [decode.Handler].
-func (f *Feed) AddHeldBack(x decode.HeldBack) {
+func (f *feed) AddHeldBack(x decode.HeldBack) {
 	x.Group = bytes.Clone(x.Group)
 	b := f.batches[max(0, f.homes[x.Rule])] // a rule with a share has a home
 	b.before = append(b.before, func(s *shard) { s.detector.AddHeldBack(x) })
 }
 
-// RecordLoss implements [decode.Handler].
-func (f *Feed) RecordLoss(when time.Time) {
+func (f *feed) RecordLoss(when time.Time) {
 	f.reportLoss(func(d *Detector) { d.RecordLoss(when) })
 }
 
-// ReduceLoss implements [decode.Handler].
-func (f *Feed) ReduceLoss(newest time.Time) {
+func (f *feed) ReduceLoss(newest time.Time) {
 	f.reportLoss(func(d *Detector) { d.ReduceLoss(newest) })
 }
 
-func (f *Feed) reportLoss(report func(*Detector)) {
+func (f *feed) reportLoss(report func(*Detector)) {
 	turn := f.turns.Add(1)
 	f.report(func(s *shard) {
 		if isNewest(&s.losses, turn) {
@@ -151,34 +152,30 @@ func isNewest(newest *int64, turn int64) bool {
 	return true
 }
 
-// RecordGap implements [decode.Handler]. A gap only becomes smaller, so the order does not
+// A gap only becomes smaller, so the order does not
 // matter.
-func (f *Feed) RecordGap(g decode.Gap) {
+func (f *feed) RecordGap(g decode.Gap) {
 	f.report(func(s *shard) { s.detector.RecordGap(g) })
 }
 
-// ExcludeFromGap implements [decode.Handler].
-func (f *Feed) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
+func (f *feed) ExcludeFromGap(gap uint64, rule int, hash uint64, known bool) {
 	b := f.batches[f.place(rule, hash)]
 	b.excluded = append(b.excluded, excludedKey{gap, hash, rule, known})
 }
 
-// AddHealedCount implements [decode.Handler].
-func (f *Feed) AddHealedCount(c decode.Count, until time.Time) {
+func (f *feed) AddHealedCount(c decode.Count, until time.Time) {
 	c.Text = bytes.Clone(c.Text)
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	b.after = append(b.after, func(s *shard) { s.detector.AddHealedCount(c, until) })
 }
 
-// MoveHealedCount implements [decode.Handler].
-func (f *Feed) MoveHealedCount(c decode.Count, from, to time.Time) {
+func (f *feed) MoveHealedCount(c decode.Count, from, to time.Time) {
 	c.Text = bytes.Clone(c.Text)
 	b := f.batches[f.place(c.Rule, c.Hash)]
 	b.after = append(b.after, func(s *shard) { s.detector.MoveHealedCount(c, from, to) })
 }
 
-// AddOrigin implements [decode.OriginHandler].
-func (f *Feed) AddOrigin(o decode.OriginCount) {
+func (f *feed) AddOrigin(o decode.OriginCount) {
 	o.Text, o.Name = bytes.Clone(o.Text), bytes.Clone(o.Name)
 	b := f.batches[f.place(o.Rule, o.Hash)]
 	b.before = append(b.before, func(s *shard) { s.detector.AddOrigin(o) })

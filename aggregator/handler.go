@@ -6,9 +6,9 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // AddHiddenCounts implements [decode.Handler].
@@ -133,7 +133,7 @@ func (d *Detector) MoveHealedCount(c decode.Count, from, to time.Time) {
 }
 
 // A decoder finds this interface by a type assertion, which no compiler checks.
-var _, _ decode.OriginHandler = (*Detector)(nil), (*Feed)(nil)
+var _, _ decode.OriginHandler = (*Detector)(nil), (*feed)(nil)
 
 // AddOrigin implements [decode.OriginHandler]. It ignores origins of keys that are not hot.
 func (d *Detector) AddOrigin(o decode.OriginCount) {
@@ -154,7 +154,7 @@ func (d *Detector) AddOrigin(o decode.OriginCount) {
 		target = &w.routes
 	}
 	if *target == nil {
-		span := max(w.holder.view.Pane*time.Duration(w.holder.view.Panes), rules.MinOriginSpan)
+		span := max(w.holder.view.Pane*time.Duration(w.holder.view.Panes), published.MinOriginSpan)
 		*target = newOrigins(span, o.When)
 	}
 	(*target).add(string(o.Name), o.When, o.N)

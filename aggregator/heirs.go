@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -34,8 +35,8 @@ func (r *ruleWatch) findHeirs() {
 			}
 			v := g.holder.view
 			high := w.highIn(v, v.closed)
-			if high == rules.Unknown || g.heirHigh == rules.Unknown {
-				g.heir, g.heirHigh = w, rules.Unknown
+			if high == published.Unknown || g.heirHigh == published.Unknown {
+				g.heir, g.heirHigh = w, published.Unknown
 				continue
 			}
 			c := cmp.Compare(high, g.heirHigh)
@@ -48,7 +49,7 @@ func (r *ruleWatch) findHeirs() {
 		}
 	}
 	for g, old := range before {
-		if g.hotMarks == 0 || g.heir == nil || old.hotMarks == 0 || g.heirHigh == rules.Unknown || !g.usual && r.addsUsual(old, g) {
+		if g.hotMarks == 0 || g.heir == nil || old.hotMarks == 0 || g.heirHigh == published.Unknown || !g.usual && r.addsUsual(old, g) {
 			continue
 		}
 		high := old.highIn(g.holder.view, g.holder.view.closed)
@@ -84,7 +85,7 @@ func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 		return false
 	}
 	low, least := w.countAndNeed(w.listed)
-	if !w.isOver() || w.heirHigh == rules.Unknown || least == rules.Unknown {
+	if !w.isOver() || w.heirHigh == published.Unknown || least == published.Unknown {
 		return !w.listed
 	}
 	return low-w.heirHigh < least

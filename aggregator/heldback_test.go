@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -86,11 +87,11 @@ func TestHeldBackIsInItsGroup(t *testing.T) {
 		"a sender with other rules": {func(r *heldBackRun) {
 			r.send(first, 0, mark^8, heldKey+"a:20|c", held(group, 30))
 			r.send(second, 100*time.Millisecond, mark^8, heldKey+"b:12|c")
-		}, 32, rules.Unknown},
+		}, 32, published.Unknown},
 		"a sender that tells no groups": {func(r *heldBackRun) {
 			r.send(first, 0, 0, heldKey+"a:20|c")
 			r.send(second, 100*time.Millisecond, 0, heldKey+"b:12|c")
-		}, 32, rules.Unknown},
+		}, 32, published.Unknown},
 		"held back before the sender was heard of": {func(r *heldBackRun) {
 			r.seq = 6
 			r.send(second, 0, mark, heldKey+"a:20|c")

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // describe returns a hot key with its counts in the window that ends with a pane, for the
 // threshold that made it hot. It does not adjust the counts for clock errors, since a change
 // has the counts that decided.
-func (w *watched) describe(pane int64) rules.Hot {
+func (w *watched) describe(pane int64) published.Hot {
 	t := w.holder
 	low, high := w.bounds(t.view, pane)
 	h := w.newHot()
@@ -30,7 +31,7 @@ func (w *watched) describe(pane int64) rules.Hot {
 // one those that have not arrived, so describeNow uses the one with the higher low count. After a
 // loss it prefers the ended window, if only that one has clear bounds and the count that is
 // needed.
-func (w *watched) describeNow() rules.Hot {
+func (w *watched) describeNow() published.Hot {
 	v := w.holder.view
 	w.top = w.attribution()
 	pane := w.clearestPane()
@@ -75,7 +76,7 @@ func (w *watched) clearestPane() int64 {
 // isClear reports whether the bounds of a hot key differ by at most a tenth of the count that
 // it needed.
 func (w *watched) isClear(low, high int64) bool {
-	return high != rules.Unknown && high-low <= w.need()/10
+	return high != published.Unknown && high-low <= w.need()/10
 }
 
 // need returns the count that a hot key needed, as last known, or the threshold's count if it
@@ -88,9 +89,9 @@ func (w *watched) need() int64 {
 }
 
 // newHot returns the key with the limit that applies to it.
-func (w *watched) newHot() rules.Hot {
+func (w *watched) newHot() published.Hot {
 	rule := w.rule.rule
-	h := rules.Hot{Key: rules.Key{Rule: rule.ID, Text: w.text}}
+	h := published.Hot{Key: rules.Key{Rule: rule.ID, Text: w.text}}
 	limit := rule.Limit
 	if w.exception != nil && w.exception.Limit != nil {
 		limit = w.exception.Limit
@@ -103,11 +104,11 @@ func (w *watched) newHot() rules.Hot {
 
 // attribution returns the origins of a hot key's traffic. It returns the previous value if
 // nothing changed, and nil if no origins are known.
-func (w *watched) attribution() *rules.Attribution {
+func (w *watched) attribution() *published.Attribution {
 	v := w.holder.view
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
-	long := to.Add(-max(rules.MinOriginSpan, to.Sub(from)))
-	a := rules.Attribution{
+	long := to.Add(-max(published.MinOriginSpan, to.Sub(from)))
+	a := published.Attribution{
 		Routes:    w.routes.top(long),
 		Instances: w.origins.top(from),
 		Callers:   w.callers.top(long),

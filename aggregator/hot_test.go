@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -42,12 +43,12 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 			possible := false
 			for pane := v.closed; pane > v.closed-6; pane-- {
 				low, high := w.bounds(v, pane)
-				possible = possible || high != rules.Unknown && high-low <= 10
+				possible = possible || high != published.Unknown && high-low <= 10
 			}
 			if apart := h.High - h.Low; possible && apart > 10 {
 				t.Errorf("lost %d flushes ago, healed %v: %d to %d are published, the newest window has %d to %d", lost, healed, h.Low, h.High, closedLow, closedHigh)
 			}
-			if h.Low > flushes/4*each || h.High != rules.Unknown && h.High < flushes/4*each-each {
+			if h.Low > flushes/4*each || h.High != published.Unknown && h.High < flushes/4*each-each {
 				t.Errorf("lost %d flushes ago, healed %v: %d to %d are published, a second has 200", lost, healed, h.Low, h.High)
 			}
 			if closedHigh-closedLow <= 10 && h.Low < closedLow {

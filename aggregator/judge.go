@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. best
@@ -31,7 +31,7 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, best windowState) {
 			h.Low = best.low
 		}
 		h.Ratio = w.marks[t.number].ratio(best.low)
-		d.publish(rules.Change{Hot: []rules.Hot{h}})
+		d.publish(published.Change{Hot: []published.Hot{h}})
 	}
 	if w != nil && w.holder != nil && w.holder.view == v {
 		w.recordCount(c)
@@ -54,7 +54,7 @@ func (d *Detector) judge(t *threshold, k *candidate) (entered bool) {
 	v := t.view
 	n := t.needs(v.watch.exceptionOf(k.w, k.text), k.entry, k.text, k.pane)
 	switch {
-	case n.enter != rules.Unknown && k.low >= n.enter:
+	case n.enter != published.Unknown && k.low >= n.enter:
 		return d.markHot(t, k, n.enter)
 	case d.suspects.takes(v.watch, k.w) && v.AtMost(k.hash, k.text, k.pane) >= n.maybe:
 		d.addSuspect(t, k)

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Two hot keys of a rule and route are related if some requests have both. If keys combine, the
@@ -84,9 +84,9 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 		low := u.lowIn(v, pane)
 		total := v.totals.High(v.Window, []byte(u.text), pane)
 		for i := range groups {
-			if g := &groups[i]; total != rules.Unknown && g.key.isApart(u) {
+			if g := &groups[i]; total != published.Unknown && g.key.isApart(u) {
 				both := groupTally{highest: g.low - (total - low)}
-				u.parts = append(u.parts, kinPart{repeated: rules.Unknown, all: both, unusual: both})
+				u.parts = append(u.parts, kinPart{repeated: published.Unknown, all: both, unusual: both})
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 type kinGroup struct {
 	key       *watched // one of the keys
 	lows      groupTally
-	low, high int64 // bounds of the requests of all keys; high may be rules.Unknown
+	low, high int64 // bounds of the requests of all keys; high may be published.Unknown
 }
 
 // groupsOf returns the groups of the hot keys for which wanted returns true, with their counts
@@ -126,8 +126,8 @@ func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (g
 		}
 		g := &groups[i]
 		g.lows.add(w.lowIn(v, pane))
-		if high := w.highIn(v, pane); high == rules.Unknown || g.high == rules.Unknown {
-			g.high = rules.Unknown
+		if high := w.highIn(v, pane); high == published.Unknown || g.high == published.Unknown {
+			g.high = published.Unknown
 		} else {
 			g.high += high
 		}
@@ -180,8 +180,8 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 // addExplained records that a listed key is related, which has at most high of the key's count.
 func (k *kin) addExplained(high int64) {
 	k.related = true
-	if high == rules.Unknown || k.explained == rules.Unknown {
-		k.explained = rules.Unknown
+	if high == published.Unknown || k.explained == published.Unknown {
+		k.explained = published.Unknown
 	} else {
 		k.explained += high
 	}
@@ -213,7 +213,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 	}
 	low := u.lowIn(v, pane)
 	total := v.totals.High(v.Window, []byte(u.text), pane)
-	return total != rules.Unknown && g.low > total-low
+	return total != published.Unknown && g.low > total-low
 }
 
 // eachUsualKin calls f with each usual key that is related to w, maybe repeatedly.

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hotparam/hotparam/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -23,15 +24,15 @@ func testHash(text string) uint64 {
 // recorder is a Publisher that keeps everything it receives.
 type recorder struct {
 	mu       sync.Mutex
-	changes  []rules.Change
-	refresh  [][]rules.Hot
-	suspects []rules.Hot   // last published suspects
-	told     chan struct{} // gets a value for each change, if there is room
+	changes  []published.Change
+	refresh  [][]published.Hot
+	suspects []published.Hot // last published suspects
+	told     chan struct{}   // gets a value for each change, if there is room
 }
 
 func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
 
-func (r *recorder) Publish(c rules.Change) {
+func (r *recorder) Publish(c published.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
@@ -41,10 +42,10 @@ func (r *recorder) Publish(c rules.Change) {
 	}
 }
 
-func (r *recorder) Refresh(_ int, hot []rules.Hot) {
+func (r *recorder) Refresh(_ int, hot []published.Hot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refresh = append(r.refresh, append([]rules.Hot(nil), hot...))
+	r.refresh = append(r.refresh, append([]published.Hot(nil), hot...))
 }
 
 // refreshed returns the keys of each refresh.
@@ -60,10 +61,10 @@ func (r *recorder) refreshed() (texts []string) {
 }
 
 // hot returns the keys that are hot after all changes.
-func (r *recorder) hot() map[rules.Key]rules.Hot {
+func (r *recorder) hot() map[rules.Key]published.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set := make(map[rules.Key]rules.Hot)
+	set := make(map[rules.Key]published.Hot)
 	for _, c := range r.changes {
 		for _, h := range c.Hot {
 			set[h.Key] = h
@@ -75,9 +76,9 @@ func (r *recorder) hot() map[rules.Key]rules.Hot {
 	return set
 }
 
-func (*recorder) Instances([]rules.Instance) {}
+func (*recorder) Instances([]published.Instance) {}
 
-func (r *recorder) Suspects(_ int, suspects []rules.Hot) {
+func (r *recorder) Suspects(_ int, suspects []published.Hot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.suspects = suspects

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -20,14 +21,14 @@ func TestRateFallsWhenTrafficStops(t *testing.T) {
 				rule := hotRule("r", 100, per)
 				out := newRecorder()
 				d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: lag})
-				told := func(now time.Time) rules.Hot {
+				told := func(now time.Time) published.Hot {
 					d.Advance(now)
 					d.Refresh()
 					for _, h := range out.refresh[len(out.refresh)-1] {
 						return h
 					}
 					t.Fatal("the key is not hot")
-					return rules.Hot{}
+					return published.Hot{}
 				}
 				now := noon
 				for range 30 * 10 { // 200 a second
@@ -45,7 +46,7 @@ func TestRateFallsWhenTrafficStops(t *testing.T) {
 				if h.Rate != 0 {
 					t.Errorf("five seconds after: %v/s, want 0", h.Rate)
 				}
-				if want := rule.Hot[0].Cause(rules.Requests); h.Cause != want {
+				if want := published.CauseOf(&rule.Hot[0], rules.Requests); h.Cause != want {
 					t.Errorf("cause %+v, want %+v", h.Cause, want)
 				}
 				if per >= time.Minute && h.Low != 6000 {
@@ -99,7 +100,7 @@ func TestCauseOfAnException(t *testing.T) {
 		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
 	}
 	for text, n := range map[string]int64{"GET /s?q=a": 30, "GET /s?q=b": 10} {
-		want := rules.Cause{Rate: rules.Rate{N: n, Per: time.Second}, Unit: rules.Bytes}
+		want := published.Cause{Rate: rules.Rate{N: n, Per: time.Second}, Unit: rules.Bytes}
 		if got := out.hot()[rules.Key{Rule: "r", Text: text}].Cause; got != want {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // SummaryPublisher is a [Publisher] that also receives a summary of each part once a second.
 type SummaryPublisher interface {
-	Summary(part int, s rules.Summary)
+	Summary(part int, s published.Summary)
 }
 
 // near finds the keys that are nearest to being hot, for people in quiet hours. A key that is not
@@ -37,7 +38,7 @@ const (
 	// nearSample is the number of counts that are compared in a second.
 	nearSample = 2000
 	// nearKept is the number of keys that are kept.
-	nearKept = 2 * rules.MaxNear
+	nearKept = 2 * published.MaxNear
 )
 
 func (k *nearKey) share() float64 { return float64(k.most) / float64(k.least) }
@@ -75,12 +76,12 @@ func (d *Detector) tellSummary(now time.Time) {
 	if !ok || 0 <= since && since < time.Second {
 		return
 	}
-	s := rules.Summary{Near: n.describe(d)}
+	s := published.Summary{Near: n.describe(d)}
 	counted := make(map[*view]int64, len(d.watches))
 	for _, r := range d.watches {
 		v := r.views[len(r.views)-1]
 		counted[v] = v.Counted()
-		t := rules.Traffic{Rule: r.rule.ID, Route: r.rule.Match.Route.String(), Unit: r.rule.Count}
+		t := published.Traffic{Rule: r.rule.ID, Route: r.rule.Match.Route.String(), Unit: r.rule.Count}
 		if before, known := n.counted[v]; known && since > 0 {
 			t.Rate = float64(max(0, counted[v]-before)) / since.Seconds()
 		}
@@ -95,8 +96,8 @@ func (d *Detector) tellSummary(now time.Time) {
 
 // describe returns the keys that are nearest to a threshold, and forgets those that are hot or no
 // longer counted.
-func (n *near) describe(d *Detector) (all []rules.Hot) {
-	nearest := make(map[rules.Key]rules.Hot)
+func (n *near) describe(d *Detector) (all []published.Hot) {
+	nearest := make(map[rules.Key]published.Hot)
 	n.keys = slices.DeleteFunc(n.keys, func(k nearKey) bool {
 		v, text := k.view, []byte(k.text)
 		if r := v.watch; r.number >= len(d.rules) || d.rules[r.number] != r || !slices.Contains(r.views, v) {
@@ -117,7 +118,7 @@ func (n *near) describe(d *Detector) (all []rules.Hot) {
 			if enter <= 0 || low >= enter { // it is not known, or the key is about to be hot
 				continue
 			}
-			h := rules.Hot{Key: rules.Key{Rule: v.watch.rule.ID, Text: k.text}, Low: low, High: low, Cause: t.cause(x)}
+			h := published.Hot{Key: rules.Key{Rule: v.watch.rule.ID, Text: k.text}, Low: low, High: low, Cause: t.cause(x)}
 			h.Rate, h.Ratio = float64(low)/t.Rate.Per.Seconds(), float64(low)/float64(enter)
 			if h.Ratio > nearest[h.Key].Ratio {
 				nearest[h.Key] = h
@@ -131,8 +132,8 @@ func (n *near) describe(d *Detector) (all []rules.Hot) {
 	for _, h := range nearest {
 		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b rules.Hot) int {
+	slices.SortFunc(all, func(a, b published.Hot) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), a.Key.Compare(b.Key))
 	})
-	return all[:min(len(all), rules.MaxNear)]
+	return all[:min(len(all), published.MaxNear)]
 }

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // summaries keeps the last summary that it receives.
 type summaries struct {
 	*recorder
-	last rules.Summary
+	last published.Summary
 }
 
-func (s *summaries) Summary(_ int, sum rules.Summary) { s.last = sum }
+func (s *summaries) Summary(_ int, sum published.Summary) { s.last = sum }
 
 // The keys nearest to a threshold are named with the part that they have reached, although no key has
 // a text in the windows. Hot keys are not among them, and neither are keys that are no longer counted.
@@ -63,7 +63,7 @@ func TestNear(t *testing.T) {
 	for range 4 {
 		second(func(q int) int64 { return 1 + int64(q/20) + int64(q/299)*3 })
 	}
-	if len(to.last.Near) != rules.MaxNear {
+	if len(to.last.Near) != published.MaxNear {
 		t.Errorf("%d keys", len(to.last.Near))
 	}
 	for _, h := range to.last.Near {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // The routes and callers that instances report for a hot key pass through the decoder and the feed
@@ -38,7 +38,7 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 	for _, s := range shards {
 		s.detector.Refresh()
 	}
-	var told []rules.Hot
+	var told []published.Hot
 	for _, hot := range out.refresh {
 		told = append(told, hot...)
 	}
@@ -50,10 +50,10 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 		t.Fatalf("told of %+v", last)
 	}
 	top := last.Top
-	if len(top.Callers) != 2 || top.Callers[0] != (rules.Origin{Name: "10.0.0.8", Count: 60}) || top.Callers[1].Count != 30 {
+	if len(top.Callers) != 2 || top.Callers[0] != (published.Origin{Name: "10.0.0.8", Count: 60}) || top.Callers[1].Count != 30 {
 		t.Errorf("callers %+v", top.Callers)
 	}
-	if len(top.Routes) != 1 || top.Routes[0] != (rules.Origin{Name: "GET /s", Count: 90}) {
+	if len(top.Routes) != 1 || top.Routes[0] != (published.Origin{Name: "GET /s", Count: 90}) {
 		t.Errorf("routes %+v", top.Routes)
 	}
 	if s := d.Stats(); s.Origins != 4 || s.Malformed != 1 || s.NoRule != 1 || s.Foreign != 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // origins are the instances that a hot key's counts come from, in the Space-Saving summary of
@@ -32,7 +32,7 @@ const stretches = 3
 // maxOrigins is the most names of a summary.
 const maxOrigins = 32
 
-type originSummary []rules.Origin
+type originSummary []published.Origin
 
 // add counts n for a name.
 func (s *originSummary) add(name string, n int64) {
@@ -48,11 +48,11 @@ func (s *originSummary) add(name string, n int64) {
 		}
 	}
 	if len(*s) < maxOrigins {
-		*s = append(*s, rules.Origin{Name: strings.Clone(name), Count: n})
+		*s = append(*s, published.Origin{Name: strings.Clone(name), Count: n})
 		return
 	}
 	o := &(*s)[least]
-	*o = rules.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
+	*o = published.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
 }
 
 // count returns the count of a name, and by how much that may be too high.
@@ -105,7 +105,7 @@ func (o *origins) add(name string, when time.Time, n int64) {
 }
 
 // top returns the names with the highest counts since an instant.
-func (o *origins) top(from time.Time) []rules.Origin {
+func (o *origins) top(from time.Time) []published.Origin {
 	if o == nil {
 		return nil
 	}
@@ -117,23 +117,23 @@ func (o *origins) top(from time.Time) []rules.Origin {
 	if over := slices.IndexFunc(current, func(s stretch) bool { return !from.Before(s.began.Add(o.every)) }); over >= 0 {
 		current = current[:over]
 	}
-	var all []rules.Origin
+	var all []published.Origin
 	for i := range current {
 		for _, x := range current[i].originSummary {
-			if !slices.ContainsFunc(all, func(y rules.Origin) bool { return y.Name == x.Name }) {
+			if !slices.ContainsFunc(all, func(y published.Origin) bool { return y.Name == x.Name }) {
 				all = append(all, o.sumOf(x.Name, current, from))
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b rules.Origin) int {
+	slices.SortFunc(all, func(a, b published.Origin) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
-	return all[:min(len(all), rules.MaxOrigins)]
+	return all[:min(len(all), published.MaxOrigins)]
 }
 
 // sumOf returns the count of a name in some stretches.
-func (o *origins) sumOf(name string, current []stretch, from time.Time) rules.Origin {
-	sum := rules.Origin{Name: name, Count: o.unseen, Over: o.unseen}
+func (o *origins) sumOf(name string, current []stretch, from time.Time) published.Origin {
+	sum := published.Origin{Name: name, Count: o.unseen, Over: o.unseen}
 	for i := range current {
 		count, over := current[i].count(name)
 		if current[i].began.Before(from) {

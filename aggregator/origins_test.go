@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // The bounds of each reported instance contain its true count in the window, even if counts arrive
@@ -41,7 +41,7 @@ func TestOriginsAreBounded(t *testing.T) {
 			return
 		}
 		top := out.refresh[0][0].Top
-		if top == nil || len(top.Instances) == 0 || len(top.Instances) > rules.MaxOrigins {
+		if top == nil || len(top.Instances) == 0 || len(top.Instances) > published.MaxOrigins {
 			t.Fatalf("told %+v", top)
 		}
 		w := rule.Hot[0].Window()

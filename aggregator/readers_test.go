@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // However the counts are divided among readers, each count is in one shard once, and none is late
@@ -204,7 +204,7 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	feeds[1].End(noon, noon, false)
 	feeds[0].End(noon, noon, false)
 	w := shards[0].detector.rules[0].views[0].Window
-	if _, high := w.Span(0, nil, w.Now(), int64(w.Panes)); w.Held() != 4 || high == rules.Unknown {
+	if _, high := w.Span(0, nil, w.Now(), int64(w.Panes)); w.Held() != 4 || high == published.Unknown {
 		t.Errorf("held %d, high is %d", w.Held(), high)
 	}
 }

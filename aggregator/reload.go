@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,7 +30,7 @@ const settleTime = 2 * time.Second
 // Reload returns the listed keys of rules that still exist, and that this detector no longer
 // counts, or counts from zero. [Detector.TakeOver] keeps them hot in the detector that counts
 // them.
-func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left []rules.Hot) {
+func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left []published.Hot) {
 	x := reload{d: d, n: n, was: d.numbered, before: d.rules, homes: d.cfg.Homes, now: d.latest(now)}
 	x.dropSuspects()
 	x.describe()
@@ -42,28 +43,28 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	}
 	d.missing.Forget(func(number int) bool { return number >= len(d.rules) || d.rules[number] == nil || !x.continues(number) })
 	d.suspects.scanned = time.Time{}
-	d.publish(rules.Change{Hot: x.changed(), Cool: x.cool})
+	d.publish(published.Change{Hot: x.changed(), Cool: x.cool})
 	return x.left
 }
 
 // TakeOver makes keys hot that another detector has left at a reload, and publishes them. Keys
 // that it refuses, as [Detector.Adopt] does, cool.
-func (d *Detector) TakeOver(left []rules.Hot, now time.Time) {
+func (d *Detector) TakeOver(left []published.Hot, now time.Time) {
 	d.takeOver(left, now, (*watched).presentAfter)
 }
 
 // Inherit is like [Detector.TakeOver] for keys that another process has published. Its counts
 // since then are unknown, so the bounds are those of this detector's own counts.
-func (d *Detector) Inherit(published []rules.Hot, now time.Time) {
-	d.takeOver(published, now, (*watched).presentSince)
+func (d *Detector) Inherit(hot []published.Hot, now time.Time) {
+	d.takeOver(hot, now, (*watched).presentSince)
 	for v := range d.views() {
 		v.saved = nil
 	}
 }
 
-func (d *Detector) takeOver(left []rules.Hot, now time.Time, present func(*watched, *rules.Hot) rules.Hot) {
+func (d *Detector) takeOver(left []published.Hot, now time.Time, present func(*watched, *published.Hot) published.Hot) {
 	now = d.latest(now)
-	change := rules.Change{Cool: d.Adopt(left, now)}
+	change := published.Change{Cool: d.Adopt(left, now)}
 	for i := range change.Cool {
 		change.Cool[i].Until = now
 	}
@@ -82,7 +83,7 @@ func (d *Detector) takeOver(left []rules.Hot, now time.Time, present func(*watch
 
 // presentAfter returns the key with its current counts. If its counts elsewhere before were
 // higher, and of the same window and unit, it returns those.
-func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
+func (w *watched) presentAfter(before *published.Hot) published.Hot {
 	h := w.describeNow()
 	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
 		h.Low, h.High, h.Rate, h.Ratio, h.Top = before.Low, before.High, before.Rate, before.Ratio, before.Top
@@ -92,11 +93,11 @@ func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
 
 // presentSince returns the key with its current counts. If its rate and its origins are not
 // known here yet, it returns the published ones.
-func (w *watched) presentSince(published *rules.Hot) rules.Hot {
+func (w *watched) presentSince(known *published.Hot) published.Hot {
 	h := w.describeNow()
-	h.Rate = max(h.Rate, published.Rate)
+	h.Rate = max(h.Rate, known.Rate)
 	if h.Top == nil {
-		h.Top = published.Top
+		h.Top = known.Top
 	}
 	return h
 }
@@ -115,7 +116,7 @@ func (d *Detector) listed() iter.Seq[*watched] {
 }
 
 // Listed returns the keys that are hot and listed, with their current counts.
-func (d *Detector) Listed() (hot []rules.Hot) {
+func (d *Detector) Listed() (hot []published.Hot) {
 	for w := range d.listed() {
 		hot = append(hot, w.describeNow())
 	}
@@ -140,9 +141,9 @@ type reload struct {
 	before []*ruleWatch // watches before, by number
 	homes  []int        // homes before
 	now    time.Time
-	states map[*watched]rules.Hot // listed keys with their previous state
-	left   []rules.Hot
-	cool   []rules.Hot
+	states map[*watched]published.Hot // listed keys with their previous state
+	left   []published.Hot
+	cool   []published.Hot
 }
 
 // dropSuspects empties the list of suspects, which the next scan fills again.
@@ -155,7 +156,7 @@ func (x *reload) dropSuspects() {
 
 // describe records the state of the listed keys.
 func (x *reload) describe() {
-	x.states = make(map[*watched]rules.Hot)
+	x.states = make(map[*watched]published.Hot)
 	for w := range x.d.listed() {
 		x.states[w] = w.describeNow()
 	}
@@ -168,7 +169,7 @@ func (x *reload) continues(number int) bool {
 }
 
 // addCostly adds the keys that are hot by the cost of a rule that this detector no longer has.
-func (x *reload) addCostly(gone []rules.Hot) {
+func (x *reload) addCostly(gone []published.Hot) {
 	for _, h := range gone {
 		if number := x.n.NumberOf(h.Rule); number >= 0 && x.n.ByNumber().Rules[number].HasCost() && x.d.cfg.Homes[number] != x.d.cfg.Part {
 			x.left = append(x.left, h)
@@ -180,7 +181,7 @@ func (x *reload) addCostly(gone []rules.Hot) {
 }
 
 // changed returns the listed keys that are published with other terms than before.
-func (x *reload) changed() (hot []rules.Hot) {
+func (x *reload) changed() (hot []published.Hot) {
 	for w := range x.d.listed() {
 		h, was := w.describeNow(), x.states[w]
 		if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Scope != was.Scope || h.Cause != was.Cause {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -261,7 +262,7 @@ func (m *reloadModel) check(t *rapid.T) {
 		counts := m.counts[shapeOf(rule).counted()]
 		for _, text := range reloadTexts {
 			hash := rules.Hash([]byte(text))
-			d := m.shards.shards[f.place(number, hash)].detector
+			d := m.shards.shards[f.(*feed).place(number, hash)].detector
 			for _, v := range d.rules[number].views {
 				since := m.since[shapeOf(rule)][v.thresholds[0].Rate.Per]
 				for _, end := range []int64{v.Now(), v.Now() - 1, v.closed} {
@@ -300,9 +301,9 @@ func (m *reloadModel) checkWindow(t *rapid.T, v *view, text string, end int64, c
 	where := fmt.Sprintf("%s %q in %v that ends with pane %d (now %d)", v.watch.rule.ID, text, v.thresholds[0].Rate.Per, end, v.Now())
 	isWhole := since.IsZero() || end-int64(v.Panes) >= v.Index(since)
 	switch {
-	case low > truth || high != rules.Unknown && high < truth:
+	case low > truth || high != published.Unknown && high < truth:
 		t.Fatalf("%s: %d to %d, counted were %d", where, low, high, truth)
-	case isWhole && high == rules.Unknown:
+	case isWhole && high == published.Unknown:
 		t.Fatalf("%s: high is unknown, and its window holds nothing of before %v", where, since)
 	case isWhole && m.memory > MinMemory && (low != truth || high != truth):
 		t.Fatalf("%s: %d to %d, counted were exactly %d", where, low, high, truth)
@@ -314,7 +315,7 @@ func (m *reloadModel) checkWindow(t *rapid.T, v *view, text string, end int64, c
 	for _, of := range counts {
 		total += sumPanes(v.Window.Window, of, end)
 	}
-	if low, high = v.groups.Bounds(v.Window, []byte(text), end); low > total || high != rules.Unknown && high < total {
+	if low, high = v.groups.Bounds(v.Window, []byte(text), end); low > total || high != published.Unknown && high < total {
 		t.Fatalf("%s: the total is %d to %d, counted were %d", where, low, high, total)
 	}
 }
@@ -328,7 +329,7 @@ func (m *reloadModel) checkBaseline(t *rapid.T, v *view, text string, counts []s
 	low, high, windows := v.history.Baseline(v.Window, i, []byte(text), last, true)
 	to := last - int64(v.Panes)
 	truth := sumBetween(v.Window.Window, counts, to-windows.Num+1, to)
-	if high != rules.Unknown && (low > truth || high < truth) {
+	if high != published.Unknown && (low > truth || high < truth) {
 		t.Fatalf("%s %q: the baseline of %v is %d to %d, counted were %d", v.watch.rule.ID, text, windows, low, high, truth)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -60,7 +61,7 @@ type restartModel struct {
 	sums     map[string][]int64 // cumulative counts up to each tick, by key
 	active   *restartAggregator // nil while it is down
 	standby  *restartAggregator // nil if there is none
-	redis    map[string]rules.Hot
+	redis    map[string]published.Hot
 	down     int // ticks
 	problems []string
 }
@@ -73,7 +74,7 @@ type restartAggregator struct {
 	started   time.Time
 	inherited time.Time
 	refreshed time.Time
-	hot       map[string]rules.Hot
+	hot       map[string]published.Hot
 	held      map[string]map[int]time.Time // start of the hold, by key and threshold
 }
 
@@ -81,7 +82,7 @@ func newRestartModel(r *rand.Rand) *restartModel {
 	per := oneOf(r, [][]time.Duration{{time.Second}, {10 * time.Second}, {time.Second, 10 * time.Second}, {time.Minute, 10 * time.Second}, {10 * time.Minute, time.Minute}, {10 * time.Minute}}...)
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = nil
-	m := &restartModel{Rand: r, now: noon, tick: time.Hour, sums: make(map[string][]int64), redis: make(map[string]rules.Hot)}
+	m := &restartModel{Rand: r, now: noon, tick: time.Hour, sums: make(map[string][]int64), redis: make(map[string]published.Hot)}
 	for _, d := range per {
 		h := rules.NewThreshold(rules.Rate{N: 20 + m.Int64N(181), Per: d})
 		if m.IntN(2) == 0 { // as high as that of the shortest window
@@ -113,7 +114,7 @@ func newRestartModel(r *rand.Rand) *restartModel {
 
 // start returns a new aggregator that has published nothing yet.
 func (m *restartModel) start() *restartAggregator {
-	a := &restartAggregator{m: m, started: m.now, hot: make(map[string]rules.Hot), held: make(map[string]map[int]time.Time)}
+	a := &restartAggregator{m: m, started: m.now, hot: make(map[string]published.Hot), held: make(map[string]map[int]time.Time)}
 	a.detector = NewDetector(DetectorConfig{Rules: m.rules.InOrder(), Publisher: a, Start: m.now, OnVerdict: a.onVerdict})
 	return a
 }
@@ -203,8 +204,8 @@ func (m *restartModel) reload() {
 }
 
 // inherit takes over the hot set that another aggregator has published.
-func (a *restartAggregator) inherit(redis map[string]rules.Hot) {
-	var hot []rules.Hot
+func (a *restartAggregator) inherit(redis map[string]published.Hot) {
+	var hot []published.Hot
 	for _, text := range slices.Sorted(maps.Keys(redis)) {
 		h := redis[text]
 		hot, a.hot[text] = append(hot, h), h
@@ -265,7 +266,7 @@ func (a *restartAggregator) leaves(text string, i int, last int64) {
 	}
 }
 
-func (a *restartAggregator) Publish(c rules.Change) {
+func (a *restartAggregator) Publish(c published.Change) {
 	for _, h := range c.Hot {
 		if before, ok := a.hot[h.Text]; ok && before.Since.Before(h.Since) {
 			a.fail("%s is hot since %v, was since %v", h.Text, h.Since, before.Since)
@@ -282,7 +283,7 @@ func (a *restartAggregator) Publish(c rules.Change) {
 	}
 }
 
-func (a *restartAggregator) Refresh(_ int, hot []rules.Hot) {
+func (a *restartAggregator) Refresh(_ int, hot []published.Hot) {
 	for _, h := range hot {
 		a.hot[h.Text] = h
 		a.judgeBounds(&h)
@@ -292,15 +293,15 @@ func (a *restartAggregator) Refresh(_ int, hot []rules.Hot) {
 	}
 }
 
-func (*restartAggregator) Instances([]rules.Instance) {}
-func (*restartAggregator) Suspects(int, []rules.Hot)  {}
+func (*restartAggregator) Instances([]published.Instance) {}
+func (*restartAggregator) Suspects(int, []published.Hot)  {}
 
 // judgeBounds compares published bounds with the newest complete window and the present one, since
 // the bounds do not state to which they belong.
-func (a *restartAggregator) judgeBounds(h *rules.Hot) {
+func (a *restartAggregator) judgeBounds(h *published.Hot) {
 	w := rules.NewWindow(h.Cause.Rate.Per)
 	over, present := a.m.sum(w, h.Text, w.Index(a.m.now)-1, w.Panes), a.m.sum(w, h.Text, w.Index(a.m.now), w.Panes)
-	if h.Low > max(over, present) || h.High != rules.Unknown && h.High < min(over, present) {
+	if h.Low > max(over, present) || h.High != published.Unknown && h.High < min(over, present) {
 		a.fail("%v: %s counts %d to %d, the truth is %d or %d", a.m.now, h.Text, h.Low, h.High, over, present)
 	}
 }
@@ -497,7 +498,7 @@ func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
 				d.restartShort(now, by)
 			}
 			run(500*time.Millisecond, 9) // hot keys stay so
-			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != rules.Unknown || h[0].Since.After(now) {
+			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != published.Unknown || h[0].Since.After(now) {
 				t.Errorf("clock set by %v of %v: hot %+v, cooled %d keys", by, sets, h, cooled)
 			}
 			run(14*time.Second, 9)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -105,7 +106,7 @@ func (s *savedMark) wasBelow(w *watched, t *threshold, pane, exit int64) bool {
 func (s *savedMark) upperBound(w *watched, v *view, first, last int64) uint64 {
 	kept := max(first, v.Now()-v.Kept()+1)
 	_, high := v.Span(w.hash, []byte(w.text), last, last-kept+1)
-	if high == rules.Unknown || kept > first && (kept > s.view.Newest+1 || first < s.view.Known) {
+	if high == published.Unknown || kept > first && (kept > s.view.Newest+1 || first < s.view.Known) {
 		return math.MaxUint64
 	}
 	if kept == first {

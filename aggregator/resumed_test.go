@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -33,7 +34,7 @@ func TestRulesOfAReloadDoNotResume(t *testing.T) {
 			},
 		}}}, hash)
 		low, high := v.Span(hash, text, newest, int64(v.Panes))
-		if reloads && (low != 0 || high != rules.Unknown) || !reloads && (low != 60 || high != 60) {
+		if reloads && (low != 0 || high != published.Unknown) || !reloads && (low != 60 || high != 60) {
 			t.Errorf("%d to %d if the rule came with a reload: %v", low, high, reloads)
 		}
 	}

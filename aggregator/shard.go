@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
@@ -105,7 +105,7 @@ func (s *shard) afterQueued(f func(*Detector)) {
 }
 
 // reload puts other rules in force. The caller holds the lock.
-func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []rules.Hot) {
+func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []published.Hot) {
 	left = s.detector.Reload(n, homes, now)
 	for len(s.bounds) < len(s.detector.rules) {
 		s.bounds = append(s.bounds, 0)
@@ -114,7 +114,7 @@ func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []r
 }
 
 // inheritHot makes keys hot that another process published.
-func (s *shard) inheritHot(hot []rules.Hot, now time.Time) {
+func (s *shard) inheritHot(hot []published.Hot, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detector.Inherit(hot, now)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -55,10 +56,10 @@ func testSpread(t *testing.T, behind bool) {
 		shard.run()
 		w := shard.detector.rules[0].views[0].Window
 		most := w.AtMost(0, nil, w.Now())
-		if _, high := w.Span(0, nil, w.Now(), 1); most != 7+9 || w.Held() != 9 || high != rules.Unknown {
+		if _, high := w.Span(0, nil, w.Now(), 1); most != 7+9 || w.Held() != 9 || high != published.Unknown {
 			t.Errorf("a shard knows of %d hidden and held, %d held, high is %d", most, w.Held(), high)
 		}
-		if _, high := w.Span(0, nil, w.Now()+1, 1); high == rules.Unknown {
+		if _, high := w.Span(0, nil, w.Now()+1, 1); high == published.Unknown {
 			t.Error("a shard takes a later pane to lack something")
 		}
 		w.Each(0, func(i int32) {

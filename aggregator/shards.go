@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -13,7 +14,7 @@ import (
 // readers. Each reader has a [Feed].
 type Shards struct {
 	shards []*shard
-	feeds  []*Feed
+	feeds  []*feed
 }
 
 // NewShards returns n detectors for a number of readers. It sets Part, Parts and Homes of the
@@ -29,7 +30,7 @@ func NewShards(c DetectorConfig, n, readers int) *Shards {
 }
 
 // Feed returns the feed of the reader with this number.
-func (s *Shards) Feed(reader int) *Feed { return s.feeds[reader] }
+func (s *Shards) Feed(reader int) Feed { return s.feeds[reader] }
 
 // Reload puts other rules in force, numbered as [decode.Numbered.Next] numbers them after the
 // current ones: in all shards at the same place in the order of the counts. No feed may be used
@@ -40,7 +41,7 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 		shard.lockIdle()
 		defer shard.mu.Unlock()
 	}
-	left := make([][]rules.Hot, len(s.shards))
+	left := make([][]published.Hot, len(s.shards))
 	var reloading sync.WaitGroup
 	for i, shard := range s.shards {
 		reloading.Go(func() { left[i] = shard.reload(n, all, now) })
@@ -63,8 +64,8 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 // Inherit makes keys hot that another process published, each in the shard that counts it
 // ([Detector.Inherit]). It returns the keys whose rule no longer finds hot keys. It must not be
 // called during a reload.
-func (s *Shards) Inherit(n *decode.Numbered, published []rules.Hot, now time.Time) (gone []rules.Hot) {
-	to, gone := s.placeHot(n, published)
+func (s *Shards) Inherit(n *decode.Numbered, all []published.Hot, now time.Time) (gone []published.Hot) {
+	to, gone := s.placeHot(n, all)
 	for i, hot := range to {
 		if len(hot) > 0 {
 			s.shards[i].inheritHot(hot, now)
@@ -75,8 +76,8 @@ func (s *Shards) Inherit(n *decode.Numbered, published []rules.Hot, now time.Tim
 
 // placeHot sorts hot keys by the shard that counts them. gone are the keys that no shard
 // counts.
-func (s *Shards) placeHot(n *decode.Numbered, hot []rules.Hot) (to [][]rules.Hot, gone []rules.Hot) {
-	to = make([][]rules.Hot, len(s.shards))
+func (s *Shards) placeHot(n *decode.Numbered, hot []published.Hot) (to [][]published.Hot, gone []published.Hot) {
+	to = make([][]published.Hot, len(s.shards))
 	for _, h := range hot {
 		number := n.NumberOf(h.Rule)
 		if number < 0 {

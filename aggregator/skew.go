@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // skewRange bounds how much later, and how much earlier, counts may be than the time at which they
@@ -123,7 +123,7 @@ func (s *skews) around(first, last int64) (out, in int64) {
 // addSkew widens the bounds of a hot key in the window that ends with pane last by the counts near
 // its ends that may belong outside, or inside. Skews are recorded only while the key is hot. In
 // earlier panes, any count within the rule's widest skew of an end may be one.
-func (w *watched) addSkew(h *rules.Hot, last int64) {
+func (w *watched) addSkew(h *published.Hot, last int64) {
 	v := w.holder.view
 	widest := w.rule.skew.rangeAt(v.Start(last))
 	if widest == (skewRange{}) {
@@ -142,7 +142,7 @@ func (w *watched) addSkew(h *rules.Hot, last int64) {
 	out += part(max(first, last-later+1), last) + part(first, min(last, first+earlier-1))
 	in += part(first-later, first-1) + part(last+1, last+earlier)
 	h.Low = max(0, h.Low-out)
-	if h.High != rules.Unknown {
+	if h.High != published.Unknown {
 		h.High += in
 	}
 }

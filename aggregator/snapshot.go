@@ -66,7 +66,7 @@ type saved struct {
 // the packets in between. No feed may be used during the call. It waits until all counts that
 // the feeds have passed on are counted.
 func (s *Shards) Resume(from *snapshot.Snapshot, f func(decode.Handler)) {
-	feed := &Feed{turns: s.feeds[0].turns, shards: s.shards, homes: s.feeds[0].homes}
+	feed := &feed{turns: s.feeds[0].turns, shards: s.shards, homes: s.feeds[0].homes}
 	for _, shard := range s.shards {
 		shard.lockIdle()
 		defer shard.mu.Unlock()

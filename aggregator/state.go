@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -68,7 +69,7 @@ type threshold struct {
 }
 
 // needs are the counts that decide on a key in one window. A key is hot if its low count is at
-// least enter, which may be [rules.Unknown]. It may be hot if its high count is at least maybe.
+// least enter, which may be [published.Unknown]. It may be hot if its high count is at least maybe.
 // A hot key stays hot unless its high count is below exit.
 type needs struct{ enter, maybe, exit int64 }
 
@@ -106,7 +107,7 @@ type watched struct {
 	origins   *origins // instances that the counts come from
 	routes    *origins
 	callers   *origins
-	top       *rules.Attribution // last published origins
+	top       *published.Attribution // last published origins
 }
 
 // thresholdState is the state of a key by one threshold.
@@ -130,7 +131,7 @@ type keyFamily struct {
 	names     string   // names of the parameters
 	general   []general
 	heir      *watched // hot, more specific key that has most of its traffic
-	heirHigh  int64    // most that the heir counts, or rules.Unknown
+	heirHigh  int64    // most that the heir counts, or published.Unknown
 	yields    bool     // whether it would not be hot without its heir
 	keeps     bool     // whether it is to be listed, as far as decided
 	explains  int      // number of more specific keys that are hot and not listed
@@ -173,7 +174,7 @@ type habitWindow struct {
 // ended.
 type kin struct {
 	related   bool       // whether a listed key that is not usual is related to this one
-	explained int64      // most of this key's count that such keys have, or rules.Unknown
+	explained int64      // most of this key's count that such keys have, or published.Unknown
 	parts     []kinPart  // lower bounds of the parts of its count that related hot keys have
 	specifics []*watched // more specific keys that are hot
 }
@@ -195,10 +196,10 @@ type groupTally struct {
 func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
 
 // atLeast returns the least number of requests that have one of the keys, if repeated counts
-// belong to requests that count for several keys of the group. If repeated is [rules.Unknown],
+// belong to requests that count for several keys of the group. If repeated is [published.Unknown],
 // it returns the requests of one key.
 func (t *groupTally) atLeast(repeated int64) int64 {
-	if repeated == rules.Unknown {
+	if repeated == published.Unknown {
 		return t.highest
 	}
 	return max(t.highest, t.sum-repeated)

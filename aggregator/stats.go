@@ -6,7 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/capacity"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // DetectorCounters are the figures of a detector that add up over its parts.
@@ -39,7 +39,7 @@ type DetectorStats struct {
 // PoolStats are the figures of a pool.
 type PoolStats struct {
 	Name   string
-	Keys   map[rules.HoldStage]int // number of keys by the stage of their hold
+	Keys   map[published.HoldStage]int // number of keys by the stage of their hold
 	Routes []RouteStats
 }
 
@@ -93,7 +93,7 @@ func (d *Detector) Stats() DetectorStats {
 // stats returns the figures of the pools.
 func (c *costs) stats() (all []PoolStats) {
 	for _, p := range c.pools {
-		s := PoolStats{Name: p.name, Keys: make(map[rules.HoldStage]int), Routes: p.capacities.list()}
+		s := PoolStats{Name: p.name, Keys: make(map[published.HoldStage]int), Routes: p.capacities.list()}
 		for _, h := range p.hot {
 			s.Keys[h.Hold.Stage]++
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -16,7 +17,7 @@ func stateChanges(th rules.Threshold, lasts time.Duration, rate func(at time.Dur
 	return len(changesOf(th, lasts, rate))
 }
 
-func changesOf(th rules.Threshold, lasts time.Duration, rate func(at time.Duration) float64) []rules.Change {
+func changesOf(th rules.Threshold, lasts time.Duration, rate func(at time.Duration) float64) []published.Change {
 	out := newRecorder()
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = []rules.Threshold{th}

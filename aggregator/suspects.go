@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // suspects are the keys that may be hot: their reported counts are below a threshold, but their
@@ -80,8 +80,8 @@ func (s *suspects) drop(w *watched) {
 }
 
 // describe returns the suspects, those nearest to their threshold first.
-func (s *suspects) describe() []rules.Hot {
-	described := make([]rules.Hot, 0, len(s.list))
+func (s *suspects) describe() []published.Hot {
+	described := make([]published.Hot, 0, len(s.list))
 	for _, w := range s.list {
 		t := w.suspect
 		h := w.newHot()
@@ -94,7 +94,7 @@ func (s *suspects) describe() []rules.Hot {
 		h.Since = w.suspected
 		described = append(described, h)
 	}
-	slices.SortFunc(described, func(a, b rules.Hot) int {
+	slices.SortFunc(described, func(a, b published.Hot) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), a.Key.Compare(b.Key))
 	})
 	return described

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 func suspectTexts(out *recorder) (texts []string) {
@@ -186,7 +186,7 @@ func TestDetectorSuspectsKeysWithoutAnEntry(t *testing.T) {
 			t.Errorf("suspect %s counts %d to %d, it has %d", h.Text, h.Low, h.High, n)
 		}
 	}
-	var none rules.Hot
+	var none published.Hot
 	if out.suspects[0] == none {
 		t.Error("an empty suspect")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -39,8 +40,8 @@ func (t *threshold) isJudgedAtEnd() bool {
 }
 
 // cause returns the threshold as it is published for a key with exception x.
-func (t *threshold) cause(x *rules.Exception) rules.Cause {
-	c := t.Cause(t.rule.Count)
+func (t *threshold) cause(x *rules.Exception) published.Cause {
+	c := published.CauseOf(t.Threshold, t.rule.Count)
 	if x != nil && t.replacedBy(x) {
 		c.Rate = x.Rate
 	}
@@ -77,11 +78,11 @@ func (t *threshold) needsAt(count int64) needs {
 }
 
 // raise raises n to the threshold's factor of a reference. low and high bound the reference's
-// count in a number of windows; high may be [rules.Unknown].
+// count in a number of windows; high may be [published.Unknown].
 func (n *needs) raise(t *threshold, low, high int64, windows rules.Fraction) {
 	mean := windows.Inverse()
-	if high == rules.Unknown {
-		n.enter = rules.Unknown
+	if high == published.Unknown {
+		n.enter = published.Unknown
 	} else {
 		n.enter = max(n.enter, rules.ScaleUp(high, t.Factor, mean))
 	}
@@ -123,14 +124,14 @@ func (t *threshold) rank(pane int64) (k ranking) {
 	v := t.view
 	lacks, before := v.LacksAny(pane), v.Unlisted(pane) // keys without a count here may have earlier ones
 	k.pane, k.floor = pane, v.FloorAt(pane)+max(0, lacks)+max(0, before)
-	k.unknown = v.NamesRanOut(pane) || lacks == rules.Unknown || before == rules.Unknown
+	k.unknown = v.NamesRanOut(pane) || lacks == published.Unknown || before == published.Unknown
 	v.Each(0, func(i int32) {
 		low, high := v.Bounds(i, pane)
 		if low >= t.Rate.N {
 			k.lows = append(k.lows, low)
 		}
 		switch { // a key with a lower low count may still have as many
-		case high == rules.Unknown:
+		case high == published.Unknown:
 			k.unknown = true
 		case high >= t.Rate.N:
 			k.highs = append(k.highs, high)
@@ -161,7 +162,7 @@ func descending(a, b int64) int { return cmp.Compare(b, a) }
 func (t *threshold) ranked(n *needs, i int32, k *ranking) {
 	low, high := t.view.Bounds(i, k.pane) // part of the ranking, if they reach the least count
 	if k.unknown {
-		n.enter = rules.Unknown
+		n.enter = published.Unknown
 	} else {
 		if k.floor > 0 { // a key that is not in the ranking may have that much
 			n.enter = max(n.enter, t.Rate.N+k.floor)

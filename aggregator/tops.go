@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -18,14 +19,14 @@ type Tops struct {
 	Span   int64 // length of the pane in whole seconds, at least 1
 	Keys   []Top
 	// RestLow and RestHigh bound the counts that are not among those of Keys. Other is the most that
-	// another key can count. RestHigh and Other may be [rules.Unknown].
+	// another key can count. RestHigh and Other may be [published.Unknown].
 	RestLow, RestHigh, Other int64
 }
 
 // Top is one key of [Tops].
 type Top struct {
 	Text      string
-	Low, High int64 // High may be [rules.Unknown]
+	Low, High int64 // High may be [published.Unknown]
 	Hot       bool
 }
 
@@ -134,11 +135,11 @@ func (r *ruleWatch) topsOf(first, last, second int64) Tops {
 		sum += f.n
 	}
 	t.Other = v.Unnamed(first, last, max(s.list, s.before), v.bound)
-	if rest > 0 && t.Other != rules.Unknown {
+	if rest > 0 && t.Other != published.Unknown {
 		t.Other = max(t.Other, rest+v.bound)
 	}
 	t.RestLow, t.RestHigh = v.Rest(first, last, sum)
-	if t.RestHigh != rules.Unknown {
+	if t.RestHigh != published.Unknown {
 		t.Other = min(t.Other, t.RestHigh)
 	}
 	return t
@@ -166,13 +167,13 @@ func (c *costs) appendTops(all []Tops, second int64) []Tops {
 		}
 		for key, busy := range p.spent {
 			if n := busy.Milliseconds(); n > 0 {
-				byRule[key.Rule] = append(byRule[key.Rule], Top{key.Text, n, rules.Unknown, p.hot[key] != nil})
+				byRule[key.Rule] = append(byRule[key.Rule], Top{key.Text, n, published.Unknown, p.hot[key] != nil})
 			}
 		}
 		clear(p.spent)
 		for rule, keys := range byRule {
 			slices.SortFunc(keys, func(a, b Top) int { return cmp.Or(cmp.Compare(b.Low, a.Low), cmp.Compare(a.Text, b.Text)) })
-			t := Tops{Rule: rule, Unit: rules.Millis, Second: second, Span: 1, RestHigh: rules.Unknown, Other: rules.Unknown}
+			t := Tops{Rule: rule, Unit: rules.Millis, Second: second, Span: 1, RestHigh: published.Unknown, Other: published.Unknown}
 			for i, k := range keys {
 				if i < maxTops || k.Hot && len(t.Keys) < maxHotTops {
 					t.Keys = append(t.Keys, k)

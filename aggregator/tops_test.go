@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -72,7 +73,7 @@ func checkTops(t *testing.T, window time.Duration, keys int) {
 		for _, k := range s.Keys {
 			known[k.Text] = true
 			inRest += truth[s.Second][k.Text] - k.Low
-			if n := truth[s.Second][k.Text]; n < k.Low || k.High != rules.Unknown && n > k.High {
+			if n := truth[s.Second][k.Text]; n < k.Low || k.High != published.Unknown && n > k.High {
 				t.Fatalf("second %d: %s: %d to %d, truly %d", s.Second, k.Text, k.Low, k.High, n)
 			}
 		}
@@ -81,11 +82,11 @@ func checkTops(t *testing.T, window time.Duration, keys int) {
 				continue
 			}
 			inRest += n
-			if s.Other != rules.Unknown && n > s.Other {
+			if s.Other != published.Unknown && n > s.Other {
 				t.Fatalf("second %d: %s counts %d, others at most %d", s.Second, text, n, s.Other)
 			}
 		}
-		if inRest < s.RestLow || s.RestHigh != rules.Unknown && inRest > s.RestHigh {
+		if inRest < s.RestLow || s.RestHigh != published.Unknown && inRest > s.RestHigh {
 			t.Fatalf("second %d: the rest is %d to %d, truly %d", s.Second, s.RestLow, s.RestHigh, inRest)
 		}
 		if s.RestLow != inRest && keys == 20 {

@@ -3,8 +3,8 @@ package aggregator
 import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // A parameter that is on nearly all requests, or whose count hardly changes, may always be
@@ -66,7 +66,7 @@ func (v *view) wholeBefore(end int64) int64 {
 // requests or more, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
 	high := v.totals.High(v.Window, []byte(w.text), end)
-	return high != rules.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
+	return high != published.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
 // mean is the mean of a key's ten whole windows before the one that ends with a pane, or of as
@@ -94,7 +94,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 		case k.seen && k.end == end:
 			low += k.low
 			high += k.high
-			m.highKnown = m.highKnown && k.high != rules.Unknown
+			m.highKnown = m.highKnown && k.high != published.Unknown
 			if end >= began {
 				m.byShare = m.byShare && k.byShare
 				shared++
@@ -150,14 +150,14 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	n := w.needs(w.holder, pane)
 	m := w.mean(v, pane)
 	switch {
-	case n.enter == rules.Unknown || low-w.unusualPart() < n.enter:
+	case n.enter == published.Unknown || low-w.unusualPart() < n.enter:
 		return false
 	case byShare && m.known:
 		return w.byShare && m.byShare
 	case byShare: // no window before the current one was seen
 		return w.byShare && v.began != ring.Never && pane-int64(v.Panes)+1 >= v.began
 	}
-	return m.known && high != rules.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
+	return m.known && high != published.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }
 
 // isBesideUsual reports whether a key became hot when a related key was already usual. Then the
@@ -187,7 +187,7 @@ func (d *Detector) judgeUnusual(v *view, pane int64) {
 		n := w.needs(w.holder, pane)
 		excess, known := w.excess(v, pane)
 		switch {
-		case high == rules.Unknown || n.enter == rules.Unknown:
+		case high == published.Unknown || n.enter == published.Unknown:
 			continue
 		case high-w.unusualPart() < n.exit:
 		case known && excess >= float64(n.enter) && !w.byShare:
@@ -225,7 +225,7 @@ func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.holder.view
 	_, high := w.bounds(v, pane)
 	n := w.needs(w.holder, pane)
-	if high == rules.Unknown || n.enter == rules.Unknown {
+	if high == published.Unknown || n.enter == published.Unknown {
 		return w.spared
 	}
 	if excess, known := w.excess(v, pane); known {
@@ -238,7 +238,7 @@ func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 // the part that related listed hot keys can explain.
 func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	m := w.mean(v, pane)
-	if !m.highKnown || w.explained == rules.Unknown {
+	if !m.highKnown || w.explained == published.Unknown {
 		return 0, false
 	}
 	low, _ := w.bounds(v, pane)

@@ -10,6 +10,7 @@ import (
 	reference "github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -329,14 +330,14 @@ func TestUsualIsSteady(t *testing.T) {
 func TestAdoptedKeysStayUsual(t *testing.T) {
 	o := newOverlapping(rules.ByEach, 100)
 	o.RecordLoss(o.now)
-	hot := func(params string, usual bool) rules.Hot {
-		return rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?" + params}, Since: o.now.Add(-time.Minute), Usual: usual, Spared: usual}
+	hot := func(params string, usual bool) published.Hot {
+		return published.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?" + params}, Since: o.now.Add(-time.Minute), Usual: usual, Spared: usual}
 	}
-	adopted := []rules.Hot{hot("page=1", true), hot("q=phone", false)}
+	adopted := []published.Hot{hot("page=1", true), hot("q=phone", false)}
 	if refused := o.Adopt(adopted, o.now); len(refused) > 0 {
 		t.Fatalf("refused %v", refused)
 	}
-	o.out.Publish(rules.Change{Hot: adopted})
+	o.out.Publish(published.Change{Hot: adopted})
 	o.run(20*time.Second, func() {
 		o.others(90, "page=1")
 		o.requests(50, "page=1", "q=phone")
@@ -442,7 +443,7 @@ func TestGroupTally(t *testing.T) {
 	for _, n := range []int64{5, 7, 3} {
 		low.add(n)
 	}
-	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, rules.Unknown: 7} {
+	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, published.Unknown: 7} {
 		if got := low.atLeast(repeated); got != want {
 			t.Errorf("of %d repeats: at least %d requests, want %d", repeated, got, want)
 		}

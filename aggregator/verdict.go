@@ -37,7 +37,7 @@ type Verdict struct {
 	Kind      VerdictKind
 	Threshold *rules.Threshold // threshold of the rule
 	At        time.Time
-	// Low and High bound the count in the threshold's window. High may be [rules.Unknown]. If
+	// Low and High bound the count in the threshold's window. High may be [published.Unknown]. If
 	// the count was sampled, they bound the estimate.
 	Low, High int64
 	// Against is the count that the low count reached, or that the high count is below.

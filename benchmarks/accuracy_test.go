@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -131,15 +132,15 @@ func heap() int64 {
 // detector is the project's own detector, with a window that contains all events.
 type detector struct {
 	*aggregator.Detector
-	published *published
-	now       time.Time
-	events    int
+	reported *reported
+	now      time.Time
+	events   int
 }
 
 func newDetector(b *testing.B, memory int64) *detector {
 	b.Helper()
-	p := &published{}
-	return &detector{published: p, now: time.Unix(1_700_000_000, 0), Detector: aggregator.NewDetector(aggregator.DetectorConfig{
+	p := &reported{}
+	return &detector{reported: p, now: time.Unix(1_700_000_000, 0), Detector: aggregator.NewDetector(aggregator.DetectorConfig{
 		Rules:     testRules(b, "*", rules.Rate{N: accuracyThreshold, Per: 10 * time.Second}, nil),
 		Publisher: p, Memory: memory,
 	})}
@@ -155,15 +156,15 @@ func (d *detector) add(k *accuracyKey) {
 
 func (d *detector) hot() []string { return d.published.hot }
 
-// published records the keys that became hot.
-type published struct{ hot []string }
+// reported records the keys that became hot.
+type reported struct{ hot []string }
 
-func (p *published) Publish(c rules.Change) {
+func (p *reported) Publish(c published.Change) {
 	for _, h := range c.Hot {
 		p.hot = append(p.hot, h.Text)
 	}
 }
-func (*published) Refresh(int, []rules.Hot) {}
+func (*reported) Refresh(int, []published.Hot) {}
 
 type exactMap map[string]*int64
 
@@ -224,6 +225,6 @@ func (s *spaceSaving) where(hot func(*ssCounter) bool) (keys []string) {
 	return keys
 }
 
-func (*published) Suspects(int, []rules.Hot) {}
+func (*reported) Suspects(int, []published.Hot) {}
 
-func (*published) Instances([]rules.Instance) {}
+func (*reported) Instances([]published.Instance) {}

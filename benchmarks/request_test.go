@@ -20,6 +20,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/middleware"
@@ -127,7 +128,7 @@ func BenchmarkRequest(b *testing.B) {
 func BenchmarkRequestRefused(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
 		g := newGuard(b, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}, nil)
-		g.HotSet().Update("", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
+		g.HotSet().Update("", published.Change{Hot: []published.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
 		g.Check(search("q=1&b=2")) // the one that passes
 		b.ReportAllocs()
 		for b.Loop() {

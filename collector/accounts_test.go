@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -114,10 +115,10 @@ func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 				}
 				flush()
 			}
-			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{{Rule: key.Rule, Text: "another"}}}, nil)
+			c.Steer(published.Fleet{Instances: 10, Suspects: []rules.Key{{Rule: key.Rule, Text: "another"}}}, nil)
 			flush() // repeats the accounts
 			flush()
-			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{key}}, nil)
+			c.Steer(published.Fleet{Instances: 10, Suspects: []rules.Key{key}}, nil)
 			n := uint64(0)
 			if seen {
 				n = 1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -70,7 +71,7 @@ type Collector struct {
 
 	next      atomic.Pointer[rulesInForce] // rules of the last Reload; nil once in force
 	steering  atomic.Pointer[steering]
-	onLocal   atomic.Pointer[func(rules.Hot, bool)]
+	onLocal   atomic.Pointer[func(published.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
 	onUsage   atomic.Pointer[func(func(KeyOrigin) bool)]
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -35,7 +36,7 @@ func TestFlood(t *testing.T) {
 		const seconds, busy = 2, 20
 		out := newArrivals()
 		c := newCollector(t, Config{Sink: out, Rules: ruled(over(200, time.Second)), Urgent: -1})
-		c.Steer(rules.Fleet{Instances: 20}, nil) // candidates from 3 on
+		c.Steer(published.Fleet{Instances: 20}, nil) // candidates from 3 on
 		k := newKeys(busy)
 		flood := newFlooder()
 		var lines int64
@@ -118,7 +119,7 @@ func TestEachCountIsAccountedFor(t *testing.T) {
 	})
 	running.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			c.Steer(rules.Fleet{Instances: i % 5, Suspects: []rules.Key{keyOf(k, i%10)}}, []rules.Key{keyOf(k, i%7)})
+			c.Steer(published.Fleet{Instances: i % 5, Suspects: []rules.Key{keyOf(k, i%10)}}, []rules.Key{keyOf(k, i%7)})
 			time.Sleep(ms)
 		}
 	})

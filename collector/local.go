@@ -3,6 +3,7 @@ package collector
 import (
 	"bytes"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,10 +34,10 @@ type localKey struct {
 // OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold by
 // the count of this instance alone. f is called with hot=false when the key cools: it has been
 // hot for the threshold's Hold, and its counts have been below the exit for the CoolDown.
-// Low is the count of this instance; High is [rules.Unknown]. f is called by the
+// Low is the count of this instance; High is [published.Unknown]. f is called by the
 // goroutine that flushes and must not block. A nil f disables it. OnLocal is safe for
 // concurrent use.
-func (c *Collector) OnLocal(f func(h rules.Hot, hot bool)) {
+func (c *Collector) OnLocal(f func(h published.Hot, hot bool)) {
 	c.onLocal.Store(&f)
 }
 
@@ -178,11 +179,11 @@ func (l *localDetector) report(c *Collector, x *localKey, hot bool) {
 	level := &p.levels[x.level]
 	_, text, _ := bytes.Cut(t.key(&t.slots[x.slot]), []byte{' '})
 	low := x.counts[x.level].sum()
-	h := rules.Hot{
+	h := published.Hot{
 		Key:   rules.Key{Rule: p.rule.ID, Text: string(text)},
 		Cause: level.cause(p.rule.Count),
 		Low:   low,
-		High:  rules.Unknown,
+		High:  published.Unknown,
 		Rate:  float64(low) / level.Rate.Per.Seconds(),
 		Since: instant(x.since),
 		Local: true,

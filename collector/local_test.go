@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -51,13 +52,13 @@ func TestPaneCounts(t *testing.T) {
 // localLog is what OnLocal reported, in order.
 type localLog struct{ lines []string }
 
-func (l *localLog) add(h rules.Hot, hot bool) {
+func (l *localLog) add(h published.Hot, hot bool) {
 	state := "cool"
 	if hot {
 		state = "hot"
 	}
 	l.lines = append(l.lines, fmt.Sprint(state, " ", h.Text, " ", h.Low))
-	if !h.Local || h.High != rules.Unknown || hot != h.Until.IsZero() {
+	if !h.Local || h.High != published.Unknown || hot != h.Until.IsZero() {
 		l.lines = append(l.lines, fmt.Sprintf("%+v", h))
 	}
 }
@@ -117,8 +118,8 @@ func TestLocalHotCools(t *testing.T) {
 	ruleset.Rules[0].Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 7}, Mode: rules.ModeLimit}
 	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruleset})
 	k := newKeys(1)
-	var all []rules.Hot
-	c.OnLocal(func(h rules.Hot, hot bool) {
+	var all []published.Hot
+	c.OnLocal(func(h published.Hot, hot bool) {
 		if hot != h.Until.IsZero() {
 			t.Errorf("hot %v: %+v", hot, h)
 		}
@@ -152,7 +153,7 @@ func TestLocalHotCools(t *testing.T) {
 	}
 	key := rules.Key{Rule: "terms", Text: "GET /search?q=0"}
 	since := epoch.Add(900 * ms)
-	if len(all) != 2 || all[0] != (rules.Hot{Key: key, Cause: ruleset.Rules[0].Hot[0].Cause(rules.Requests), Low: 100, High: rules.Unknown, Rate: 100, Since: since,
+	if len(all) != 2 || all[0] != (published.Hot{Key: key, Cause: published.CauseOf(&ruleset.Rules[0].Hot[0], rules.Requests), Low: 100, High: published.Unknown, Rate: 100, Since: since,
 		Limit: ruleset.Rules[0].Limit.Rate, Burst: 7, Mode: rules.ModeLimit, Local: true}) ||
 		!all[1].Until.Equal(epoch.Add(4600*ms)) || all[1].Key != key {
 		t.Errorf("told %+v", all)
@@ -205,7 +206,7 @@ func TestLocalHotIsToldInMilliseconds(t *testing.T) {
 		c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second))})
 		at := make(map[string]time.Duration)
 		epoch := time.Now()
-		c.OnLocal(func(h rules.Hot, hot bool) { at[h.Text] = time.Since(epoch) })
+		c.OnLocal(func(h published.Hot, hot bool) { at[h.Text] = time.Since(epoch) })
 		k := newKeys(2)
 		run(t, c, func() {
 			time.Sleep(10*ms + 1)

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,8 +34,8 @@ type level struct {
 }
 
 // cause returns the threshold as the cause of a hot key.
-func (l *level) cause(unit rules.Unit) rules.Cause {
-	c := l.Cause(unit)
+func (l *level) cause(unit rules.Unit) published.Cause {
+	c := published.CauseOf(l.Threshold, unit)
 	c.Rate.N = l.n
 	return c
 }

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -98,7 +99,7 @@ func TestReloadLosesNothing(t *testing.T) {
 				flush()
 			case 2:
 				key := rules.Key{Rule: "a", Text: "GET /s?q=1"}
-				c.Steer(rules.Fleet{Instances: rapid.IntRange(1, 9).Draw(t, "instances")}, []rules.Key{key}[:rapid.IntRange(0, 1).Draw(t, "hot")])
+				c.Steer(published.Fleet{Instances: rapid.IntRange(1, 9).Draw(t, "instances")}, []rules.Key{key}[:rapid.IntRange(0, 1).Draw(t, "hot")])
 			default:
 				if len(ruleset.Rules) == 0 {
 					continue
@@ -210,8 +211,8 @@ func TestReloadKeepsLocal(t *testing.T) {
 		}
 		c := newCollector(t, Config{Sink: newSums(), Rules: with(100, 10*time.Second)})
 		var hot atomic.Bool
-		var last atomic.Pointer[rules.Hot]
-		c.OnLocal(func(h rules.Hot, is bool) {
+		var last atomic.Pointer[published.Hot]
+		c.OnLocal(func(h published.Hot, is bool) {
 			hot.Store(is)
 			last.Store(&h)
 		})

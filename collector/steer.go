@@ -1,6 +1,9 @@
 package collector
 
-import "github.com/hotparam/hotparam/rules"
+import (
+	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/rules"
+)
 
 // maxSteered bounds the number of hot keys and suspects that a collector uses.
 const maxSteered = 4096
@@ -21,7 +24,7 @@ type steered struct {
 // number of instances determines which keys are candidates. Steer uses the first 4,096 keys,
 // hot keys before suspects. It keeps neither argument, takes effect at the next flush, and is
 // safe for concurrent use.
-func (c *Collector) Steer(f rules.Fleet, hot []rules.Key) {
+func (c *Collector) Steer(f published.Fleet, hot []rules.Key) {
 	next := &steering{instances: max(1, f.Instances), keys: make(map[uint64][]steered, len(hot)+len(f.Suspects))}
 	left := maxSteered
 	add := func(keys []rules.Key, flag flags) {

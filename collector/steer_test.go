@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -50,7 +51,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 		}
 	}
 	check("before", flush(50))
-	c.Steer(rules.Fleet{Suspects: []rules.Key{keyOf(k, suspect), keyOf(k, late)}}, []rules.Key{keyOf(k, hot), keyOf(k, suspect)})
+	c.Steer(published.Fleet{Suspects: []rules.Key{keyOf(k, suspect), keyOf(k, late)}}, []rules.Key{keyOf(k, hot), keyOf(k, suspect)})
 	check("steered", flush(50), hot, suspect)
 	k.add(c, late, 1)
 	check("with the late one", flush(50), hot, suspect, late)
@@ -61,9 +62,9 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	if c.shardOf(k.hashes[hot]).table.Load() == was {
 		t.Error("the table was not replaced: the test shows little")
 	}
-	c.Steer(rules.Fleet{Suspects: []rules.Key{keyOf(k, suspect)}}, nil)
+	c.Steer(published.Fleet{Suspects: []rules.Key{keyOf(k, suspect)}}, nil)
 	check("the suspect alone", flush(50), suspect)
-	c.Steer(rules.Fleet{}, nil)
+	c.Steer(published.Fleet{}, nil)
 	check("none", flush(50))
 	if s := c.Stats(); s.Dropped.Sum() != 0 {
 		t.Errorf("%+v", s)
@@ -81,7 +82,7 @@ func TestSteerIsBounded(t *testing.T) {
 			hot = append(hot, key)
 		}
 	}
-	c.Steer(rules.Fleet{Suspects: suspects}, hot)
+	c.Steer(published.Fleet{Suspects: suspects}, hot)
 	n := map[flags]int{}
 	for _, keys := range c.steering.Load().keys {
 		for _, key := range keys {
@@ -109,7 +110,7 @@ func TestInstancesChangeWhoIsACandidate(t *testing.T) {
 	if m := c.shards[0].table.Load().slots[0].urgentCount.Load(); m != 85 && m != 100 {
 		t.Errorf("the urgent count is %d", m)
 	}
-	c.Steer(rules.Fleet{Instances: 10}, nil)
+	c.Steer(published.Fleet{Instances: 10}, nil)
 	c.lines = 40
 	c.Flush(t.Context(), now.Add(base.FlushInterval))
 	if s := c.Stats(); s.Candidates != 20 || s.Unsent != 0 || s.MarkFactor != 1 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -164,9 +165,9 @@ func TestWhoIsUrgent(t *testing.T) {
 		{"candidate", 0, func(*Collector, rules.Key) {}, 1000, true},
 		{"cold", 0, func(*Collector, rules.Key) {}, 998, false},
 		{"off", -1, func(*Collector, rules.Key) {}, 1000, false},
-		{"hot", 0, func(c *Collector, k rules.Key) { c.Steer(rules.Fleet{}, []rules.Key{k}) }, 1000, false},
-		{"suspect", 0, func(c *Collector, k rules.Key) { c.Steer(rules.Fleet{Suspects: []rules.Key{k}}, nil) }, 1, true},
-		{"of ten instances", 0, func(c *Collector, _ rules.Key) { c.Steer(rules.Fleet{Instances: 10}, nil) }, 100, true},
+		{"hot", 0, func(c *Collector, k rules.Key) { c.Steer(published.Fleet{}, []rules.Key{k}) }, 1000, false},
+		{"suspect", 0, func(c *Collector, k rules.Key) { c.Steer(published.Fleet{Suspects: []rules.Key{k}}, nil) }, 1, true},
+		{"of ten instances", 0, func(c *Collector, _ rules.Key) { c.Steer(published.Fleet{Instances: 10}, nil) }, 100, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

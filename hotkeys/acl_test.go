@@ -16,7 +16,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func allow(t *testing.T, admin redis.UniversalClient, words []any, commands ...string) {
@@ -58,8 +57,8 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	p := testPublisher(t, admin, nil)
 	p.Publish(hots(hot(text(1), 100, 50)))
-	p.Suspects(0, []rules.Hot{hot(text(2), 90, 50)})
-	p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}})
+	p.Suspects(0, []published.Hot{hot(text(2), 90, 50)})
+	p.Instances([]published.Instance{{Name: "api-1", Heard: time.Now()}})
 	must(t, p.settle(ctx))
 	must(t, p.renew(ctx))
 	w := testWatcher(t, client, newRecorder())
@@ -81,7 +80,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListInstances(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: rules.ControlBlock, For: time.Hour})
+	_, err = CarryOut(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: published.ControlBlock, For: time.Hour})
 	must(t, err)
 	controls, err := NewControlWatcher(client, WatcherConfig{Namespace: testNamespace, Timeout: patience}, &controlRecorder{})
 	must(t, err)
@@ -111,7 +110,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 // asWriter does everything that an aggregator does, and returns what failed.
 func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
-	for _, key := range append(testLayout.keys("statsd"), testLayout.Suspects+":other") {
+	for _, key := range append(ownerKeys(testLayout, "statsd"), testLayout.Suspects+":other") {
 		must(t, admin.Del(ctx, key).Err())
 	}
 	must(t, admin.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.Events, ID: "1000-0", Values: []string{"version", "old:1", "change", "{}"}}).Err())
@@ -119,33 +118,33 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	p := testPublisher(t, client, nil)
 	_, _, err := p.Adopt(ctx)
 	failed := []error{err}
-	step := func(change rules.Change, do func(context.Context) error) {
+	step := func(change published.Change, do func(context.Context) error) {
 		p.Publish(change)
 		failed = append(failed, do(ctx))
 	}
-	p.Suspects(0, []rules.Hot{hot(text(9), 90, 50)})
-	p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}})
+	p.Suspects(0, []published.Hot{hot(text(9), 90, 50)})
+	p.Instances([]published.Instance{{Name: "api-1", Heard: time.Now()}})
 	step(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)), p.settle)
 	step(cools(hot(text(2), 100, 50)), p.settle)
-	step(rules.Change{}, p.renew)
-	step(rules.Change{}, p.renew)
-	step(rules.Change{}, p.writeSuspects)
+	step(published.Change{}, p.renew)
+	step(published.Change{}, p.renew)
+	step(published.Change{}, p.writeSuspects)
 	_, err = p.LoadSnapshot(ctx)
 	failed = append(failed, p.SaveSnapshot(ctx, []byte("x"), time.Minute), err)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
 	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // a user without the right leaves the entry there
-	step(rules.Change{}, p.prune)
+	step(published.Change{}, p.prune)
 	p.strange = map[string]time.Time{"over": {}} // unreadable for long
-	step(rules.Change{}, p.prune)
-	step(rules.Change{}, p.trim)
+	step(published.Change{}, p.prune)
+	step(published.Change{}, p.trim)
 	p.reclaim, p.rewrite = true, true
-	step(rules.Change{}, p.settle)
+	step(published.Change{}, p.settle)
 	adopted, _, err := testPublisher(t, client, nil).Adopt(ctx)
 	failed = append(failed, err)
 	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease = "other", 2*patience })
 	failed = append(failed, leased.settle(ctx), leased.keepClaim(ctx), leased.release(ctx), beatAs(t, admin, client))
 	must(t, admin.Del(ctx, testLayout.Control).Err())
-	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: rules.ControlBlock, For: time.Hour})
+	_, err = CarryOut(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: published.ControlBlock, For: time.Hour})
 	must(t, err)
 	_, err = ListControls(ctx, client, testNamespace)
 	failed = append(failed, err)
@@ -184,8 +183,8 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, admin.Del(ctx, testLayout.MembersVersions, testLayout.MembersInfo, testLayout.Members).Err())
 	must(t, admin.ZAdd(ctx, testLayout.Members, redis.Z{Score: 1, Member: "gone 1"}).Err())
 	flushScripts(t, admin)
-	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() rules.Member {
-		return rules.Member{Name: "api-1", Role: rules.RoleInstance, RulesVersion: "v1"}
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() published.Member {
+		return published.Member{Name: "api-1", Role: published.RoleInstance, RulesVersion: "v1"}
 	}})
 	must(t, err)
 	h.beat(ctx)
@@ -207,7 +206,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	flushScripts(t, admin)
 	must(t, admin.Set(ctx, testLayout.Control, "foreign", 0).Err())
 	key := hot(text(1), 1, 1).Key
-	set, err := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour})
+	set, err := CarryOut(ctx, client, testNamespace, ControlOrder{Key: key, Action: published.ControlPin, For: time.Hour})
 	failed := []error{err}
 	if err == nil && set.By != "hotparam-operator" {
 		failed = append(failed, fmt.Errorf("by %q", set.By))
@@ -222,7 +221,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 		return nil
 	})
 	failed = append(failed, err)
-	_, err = ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: key})
+	_, err = CarryOut(ctx, client, testNamespace, ControlOrder{Key: key})
 	failed = append(failed, err)
 	must(t, admin.Set(ctx, testLayout.Invalidation, "foreign", 0).Err())
 	added, err := appendInvalidation(ctx, client, testLayout, &published.Invalidation{All: true})
@@ -257,16 +256,16 @@ func asInvalidator(t *testing.T, admin, client redis.UniversalClient) error {
 // controlRecorder is a target that keeps the controls it was last given.
 type controlRecorder struct {
 	mu  sync.Mutex
-	got []rules.Control
+	got []published.Control
 }
 
-func (r *controlRecorder) SetControls(controls []rules.Control) {
+func (r *controlRecorder) SetControls(controls []published.Control) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = controls
 }
 
-func (r *controlRecorder) all() []rules.Control {
+func (r *controlRecorder) all() []published.Control {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.got
@@ -391,15 +390,15 @@ func TestControlsAreTheOperators(t *testing.T) {
 	admin := testClient(t, server.URL())
 	ctx := t.Context()
 	key := hot(text(1), 1, 1).Key
-	_, err := SetControl(ctx, admin, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour})
+	_, err := CarryOut(ctx, admin, testNamespace, ControlOrder{Key: key, Action: published.ControlPin, For: time.Hour})
 	must(t, err)
 	before := admin.HGetAll(ctx, testLayout.Control).Val()
 	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-limiter", "hotparam-invalidator"} {
 		words, commands := testenv.DocumentedRights(t, user)
 		allow(t, admin, words, append(commands, "+acl|whoami")...)
 		client := clientOf(t, userURL(t, server.URL(), user))
-		_, setErr := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Hour})
-		_, releaseErr := ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: key})
+		_, setErr := CarryOut(ctx, client, testNamespace, ControlOrder{Key: key, Action: published.ControlBlock, For: time.Hour})
+		_, releaseErr := CarryOut(ctx, client, testNamespace, ControlOrder{Key: key})
 		for what, err := range map[string]error{
 			"set":     setErr,
 			"release": releaseErr,

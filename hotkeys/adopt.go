@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Adopt takes the owner over from the process that holds it, and makes the entries that are
@@ -21,7 +21,7 @@ import (
 // Call Adopt once, before [Publisher.Run], which then does not claim the owner again, and before
 // anything is published. An error means that nothing was adopted; Adopt can then be called again.
 // Adopt fails for a publisher with a lease, since such a publisher takes over in Run.
-func (p *Publisher) Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {
+func (p *Publisher) Adopt(ctx context.Context) (hot []published.Hot, judged time.Time, err error) {
 	hot, judged, err = p.adopt(ctx)
 	if err != nil {
 		p.stats.Change(func(s *PublisherStats) { s.Failures++ })
@@ -51,7 +51,7 @@ var (
 	errAdoptedLeased = errors.New("this publisher has a lease, so it takes over automatically")
 )
 
-func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {
+func (p *Publisher) adopt(ctx context.Context) (hot []published.Hot, judged time.Time, err error) {
 	switch {
 	case p.cfg.Lease > 0:
 		return nil, judged, errAdoptedLeased
@@ -80,7 +80,7 @@ func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 
 // inheritEntries records a claim whose answer lists the owner's entries, and returns those
 // entries.
-func (p *Publisher) inheritEntries(name string, answer []string) ([]rules.Hot, error) {
+func (p *Publisher) inheritEntries(name string, answer []string) ([]published.Hot, error) {
 	if len(answer) < adoptHead || (len(answer)-adoptHead)%3 != 0 {
 		return nil, fmt.Errorf("unexpected answer of %d strings", len(answer))
 	}
@@ -91,7 +91,7 @@ func (p *Publisher) inheritEntries(name string, answer []string) ([]rules.Hot, e
 	if err := p.recordClaim(name, answer); err != nil {
 		return nil, err
 	}
-	var hot []rules.Hot
+	var hot []published.Hot
 	for e := answer[adoptHead:]; len(e) > 0; e = e[3:] {
 		rate, err := strconv.ParseFloat(e[1], 64)
 		h, ok := readEntry(e[0], e[2], rate)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // publishedHot returns everything that readers of the set see.
@@ -33,7 +33,7 @@ func TestAdopt(t *testing.T) {
 		former := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-7" })
 		other := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-8" })
 		change := hots(hot(text(1), 212.5, 50), hot(text(2), 300, 60), hot(text(3), 300, 60))
-		change.Hot[0].Top = &rules.Attribution{Callers: []rules.Origin{{Name: "10.0.0.7", Count: 900}}}
+		change.Hot[0].Top = &published.Attribution{Callers: []published.Origin{{Name: "10.0.0.7", Count: 900}}}
 		judged := time.UnixMilli(1_790_000_000_123)
 		former.Publish(change)
 		former.Judged(judged)
@@ -60,7 +60,7 @@ func TestAdopt(t *testing.T) {
 		}
 		listed, err := List(ctx, client, testNamespace)
 		must(t, err)
-		want := make(map[string]rules.Hot)
+		want := make(map[string]published.Hot)
 		for _, h := range listed {
 			if h.Owner == "kafka-7" {
 				want[h.Text] = h

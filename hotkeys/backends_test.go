@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // onBackends runs a test, in parallel, on every kind of Redis deployment that users have.
@@ -61,9 +61,9 @@ func TestBackends(t *testing.T) {
 		seen.await(t, "two owners' keys", has(text(1), text(2), text(3)))
 		one.Publish(cools(hot(text(1), 1, 50)))
 		seen.await(t, "a key cools", has(text(2), text(3)))
-		one.Suspects(0, []rules.Hot{hot(text(4), 90, 50)})
-		two.Suspects(0, []rules.Hot{hot(text(5), 80, 50)})
-		two.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
+		one.Suspects(0, []published.Hot{hot(text(4), 90, 50)})
+		two.Suspects(0, []published.Hot{hot(text(5), 80, 50)})
+		two.Instances([]published.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
 		seen.awaitFleet(t, "two owners' suspects", 2, text(4), text(5))
 
 		client := clientOf(t, config)
@@ -86,7 +86,7 @@ func TestBackends(t *testing.T) {
 		if len(adopted) != 1 || adopted[0].Text != text(2) {
 			t.Errorf("adopted: %+v", adopted)
 		}
-		var many rules.Change
+		var many published.Change
 		want := []string{text(2), text(3)}
 		for i := range 400 { // too many for a push: they are read from the stream
 			many.Hot = append(many.Hot, hot(text(100+i), 100, 50))
@@ -218,14 +218,14 @@ func testFailover(t *testing.T, redis failover) {
 		seen, watchers = append(seen, r), append(watchers, w)
 	}
 	want := make(map[string]int64)
-	publish := func(owner int, h rules.Hot) {
+	publish := func(owner int, h published.Hot) {
 		publishers[owner].Publish(hots(h))
 		want[h.Text] = h.Limit.N
 	}
 	await := func(what string) {
 		t.Helper()
 		for _, r := range seen {
-			r.await(t, what, func(hot map[string]rules.Hot) bool { return maps.Equal(limits(hot), want) })
+			r.await(t, what, func(hot map[string]published.Hot) bool { return maps.Equal(limits(hot), want) })
 		}
 	}
 	publish(0, hot("stays", 100, 50))

@@ -24,7 +24,7 @@ func (p *Publisher) runScript(ctx context.Context, name string, script *redis.Sc
 	if !p.known[script] { // running it by its digest would probably cost one more round trip
 		run = script.Eval
 	}
-	all, err := run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()
+	all, err := run(ctx, p.client, ownerKeys(p.layout, p.cfg.Owner), append(head, args...)...).StringSlice()
 	if err == nil {
 		p.known[script] = true
 	}
@@ -75,4 +75,9 @@ func (p *Publisher) recordSuccess(name string, answer []string) error {
 		p.stats.Change(func(s *PublisherStats) { s.Connected = true })
 	}
 	return nil
+}
+
+// ownerKeys returns the KEYS of an owner's scripts, in the order in which common.lua unpacks them.
+func ownerKeys(l published.Layout, owner string) []string {
+	return []string{l.Hot, l.Info, l.Version, l.Owners, l.Beat, l.Events, l.Schema, l.Suspects, l.Suspects + ":" + owner, l.Instances}
 }

@@ -11,17 +11,16 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // ListControls returns the controls of a namespace that are in force, by key. Their times are
 // on Redis's clock. The deadline is that of ctx.
-func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) (controls []rules.Control, err error) {
+func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) (controls []published.Control, err error) {
 	defer wrapError(&err, "list controls")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err
 	}
-	layout := NewLayout(namespace)
+	layout := published.NewLayout(namespace)
 	mark, err := readControlMark(ctx, client, layout)
 	if err == nil && mark.fields > maxControlFields {
 		err = ErrForeign
@@ -33,12 +32,12 @@ func ListControls(ctx context.Context, client redis.UniversalClient, namespace s
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(set.controls, func(c rules.Control) bool { return !c.Until.After(set.readAt) }), nil
+	return slices.DeleteFunc(set.controls, func(c published.Control) bool { return !c.Until.After(set.readAt) }), nil
 }
 
 // maxControlFields bounds the fields of a hash that is read as controls. Reading many more would
 // hold up Redis, and this program never writes more.
-const maxControlFields = 2 * rules.MaxControls
+const maxControlFields = 2 * published.MaxControls
 
 // controlMark identifies a state of the controls in Redis.
 type controlMark struct {
@@ -47,7 +46,7 @@ type controlMark struct {
 }
 
 // readControlMark reads the mark, in one small transaction.
-func readControlMark(ctx context.Context, client redis.UniversalClient, layout Layout) (controlMark, error) {
+func readControlMark(ctx context.Context, client redis.UniversalClient, layout published.Layout) (controlMark, error) {
 	var version *redis.SliceCmd
 	var fields *redis.IntCmd
 	err := Transact(ctx, client, func(tx redis.Pipeliner) {
@@ -68,11 +67,11 @@ func readControlMark(ctx context.Context, client redis.UniversalClient, layout L
 type controlSet struct {
 	controlMark
 	readAt     time.Time // on Redis's clock
-	controls   []rules.Control
+	controls   []published.Control
 	unreadable int
 }
 
-func readControls(ctx context.Context, client redis.UniversalClient, layout Layout) (controlSet, error) {
+func readControls(ctx context.Context, client redis.UniversalClient, layout published.Layout) (controlSet, error) {
 	var fields *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
 	err := Transact(ctx, client, func(tx redis.Pipeliner) {
@@ -93,10 +92,10 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 			set.controls = append(set.controls, c)
 		}
 	}
-	slices.SortFunc(set.controls, func(a, b rules.Control) int { return a.Key.Compare(b.Key) })
-	if len(set.controls) > rules.MaxControls {
-		set.unreadable += len(set.controls) - rules.MaxControls
-		set.controls = set.controls[:rules.MaxControls]
+	slices.SortFunc(set.controls, func(a, b published.Control) int { return a.Key.Compare(b.Key) })
+	if len(set.controls) > published.MaxControls {
+		set.unreadable += len(set.controls) - published.MaxControls
+		set.controls = set.controls[:published.MaxControls]
 	}
 	return set, nil
 }
@@ -114,7 +113,7 @@ const maxControlEvents = 10_000
 // readControlEvents returns the changes of the controls after the one with this ID, the oldest
 // first. If there are more than n, it returns the newest n, and likewise if the ID is empty. It
 // omits unreadable changes. The deadline is that of ctx.
-func readControlEvents(ctx context.Context, client redis.UniversalClient, layout Layout, after string, n int) (events []controlEvent, err error) {
+func readControlEvents(ctx context.Context, client redis.UniversalClient, layout published.Layout, after string, n int) (events []controlEvent, err error) {
 	start := cmp.Or(after, "-")
 	messages, err := client.XRevRangeN(ctx, layout.ControlEvents, "+", start, int64(n)).Result()
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-func order(n int, action rules.ControlAction, span time.Duration) ControlOrder {
+func order(n int, action published.ControlAction, span time.Duration) ControlOrder {
 	return ControlOrder{Key: rules.Key{Rule: "search", Text: text(n)}, Action: action, For: span, Why: "because", Claimed: "ann@laptop"}
 }
 
@@ -64,14 +64,14 @@ func TestControls(t *testing.T) {
 	_, polled := startControls(t, client, WatcherConfig{Poll: 20 * time.Millisecond})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
 
-	set, err := SetControl(ctx, client, testNamespace, order(1, rules.ControlBlock, time.Hour))
+	set, err := CarryOut(ctx, client, testNamespace, order(1, published.ControlBlock, time.Hour))
 	must(t, err)
 	if left := time.Until(set.Until); set.By != "default" || set.Claimed != "ann@laptop" || left < 59*time.Minute || left > 61*time.Minute {
 		t.Errorf("%+v", set)
 	}
-	_, err = SetControl(ctx, client, testNamespace, order(2, rules.ControlAllow, time.Hour))
+	_, err = CarryOut(ctx, client, testNamespace, order(2, published.ControlAllow, time.Hour))
 	must(t, err)
-	_, err = SetControl(ctx, client, testNamespace, order(1, rules.ControlPin, 30*time.Minute)) // in place of the block
+	_, err = CarryOut(ctx, client, testNamespace, order(1, published.ControlPin, 30*time.Minute)) // in place of the block
 	must(t, err)
 	wanted := "pin " + text(1) + ", allow " + text(2)
 	for what, target := range map[string]*controlRecorder{"pushed": pushed, "polled": polled} {
@@ -83,12 +83,12 @@ func TestControls(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 
-	released, err := ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(2, "", 0).Key, Why: "it is over", Claimed: "bob"})
+	released, err := CarryOut(ctx, client, testNamespace, ControlOrder{Key: order(2, "", 0).Key, Why: "it is over", Claimed: "bob"})
 	must(t, err)
-	if released.Action != rules.ControlAllow || released.Why != "it is over" || !released.Until.Equal(listed[1].Until) {
+	if released.Action != published.ControlAllow || released.Why != "it is over" || !released.Until.Equal(listed[1].Until) {
 		t.Errorf("%+v", released)
 	}
-	if _, err := ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(2, "", 0).Key}); !errors.Is(err, ErrNoControl) {
+	if _, err := CarryOut(ctx, client, testNamespace, ControlOrder{Key: order(2, "", 0).Key}); !errors.Is(err, ErrNoControl) {
 		t.Errorf("%v", err)
 	}
 	within(t, "a release", patience, func() bool { return pushed.words() == "pin "+text(1) && polled.words() == "pin "+text(1) })
@@ -123,7 +123,7 @@ func TestControlsEnd(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	_, target := startControls(t, client, WatcherConfig{})
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, 700*time.Millisecond))
+	_, err := CarryOut(t.Context(), client, testNamespace, order(1, published.ControlBlock, 700*time.Millisecond))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
 	server.Kill() // the control lasts to its end without Redis, and no longer
@@ -139,7 +139,7 @@ func TestLostControls(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	w, target := startControls(t, client, WatcherConfig{Poll: 50 * time.Millisecond})
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
+	_, err := CarryOut(t.Context(), client, testNamespace, order(1, published.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
 	server.Kill()
@@ -150,7 +150,7 @@ func TestLostControls(t *testing.T) {
 	}
 	server.Restart()
 	within(t, "the file alone", patience, func() bool { return len(target.all()) == 0 })
-	_, err = SetControl(t.Context(), client, testNamespace, order(2, rules.ControlPin, time.Hour))
+	_, err = CarryOut(t.Context(), client, testNamespace, order(2, published.ControlPin, time.Hour))
 	must(t, err)
 	within(t, "in force again", patience, func() bool { return target.words() == "pin "+text(2) })
 }
@@ -165,7 +165,7 @@ func TestForeignControls(t *testing.T) {
 	w, target := startControls(t, client, WatcherConfig{Poll: 20 * time.Millisecond})
 	set := func(n int) {
 		t.Helper()
-		_, err := SetControl(ctx, client, testNamespace, order(n, rules.ControlBlock, time.Hour))
+		_, err := CarryOut(ctx, client, testNamespace, order(n, published.ControlBlock, time.Hour))
 		must(t, err)
 	}
 	set(1)
@@ -181,7 +181,7 @@ func TestForeignControls(t *testing.T) {
 		},
 		"too many": func() error {
 			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for i := range 11 * rules.MaxControls {
+				for i := range 11 * published.MaxControls {
 					p.HSet(ctx, testLayout.Control, fmt.Sprint("x", i), "{}")
 				}
 				return nil
@@ -219,37 +219,37 @@ func TestManyControls(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := t.Context()
-	_, err := SetControl(ctx, client, testNamespace, order(0, rules.ControlBlock, time.Hour))
+	_, err := CarryOut(ctx, client, testNamespace, order(0, published.ControlBlock, time.Hour))
 	must(t, err)
 	value := client.HGet(ctx, testLayout.Control, order(0, "", 0).Key.String()).Val()
 	_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := 1; i < rules.MaxControls; i++ {
+		for i := 1; i < published.MaxControls; i++ {
 			p.HSet(ctx, testLayout.Control, order(i, "", 0).Key.String(), value)
 		}
 		return nil
 	})
 	must(t, err)
-	if _, err := SetControl(ctx, client, testNamespace, order(5000, rules.ControlPin, time.Hour)); !errors.Is(err, ErrTooManyControls) {
+	if _, err := CarryOut(ctx, client, testNamespace, order(5000, published.ControlPin, time.Hour)); !errors.Is(err, ErrTooManyControls) {
 		t.Errorf("%v", err)
 	}
-	_, err = SetControl(ctx, client, testNamespace, order(7, rules.ControlPin, time.Hour))
+	_, err = CarryOut(ctx, client, testNamespace, order(7, published.ControlPin, time.Hour))
 	must(t, err)
 	_, target := startControls(t, client, WatcherConfig{})
-	within(t, "all", patience, func() bool { return len(target.all()) == rules.MaxControls })
-	_, err = ReleaseControl(ctx, client, testNamespace, ControlOrder{Key: order(8, "", 0).Key})
+	within(t, "all", patience, func() bool { return len(target.all()) == published.MaxControls })
+	_, err = CarryOut(ctx, client, testNamespace, ControlOrder{Key: order(8, "", 0).Key})
 	must(t, err)
-	_, err = SetControl(ctx, client, testNamespace, order(5000, rules.ControlPin, time.Hour))
+	_, err = CarryOut(ctx, client, testNamespace, order(5000, published.ControlPin, time.Hour))
 	must(t, err)
 	start := time.Now()
 	within(t, "one more", patience, func() bool {
-		return slices.ContainsFunc(target.all(), func(c rules.Control) bool { return c.Text == text(5000) })
+		return slices.ContainsFunc(target.all(), func(c published.Control) bool { return c.Text == text(5000) })
 	})
 	t.Logf("in force after %v", time.Since(start))
 }
 
 // An invalid order is refused before Redis is asked.
 func TestControlOrders(t *testing.T) {
-	good := order(1, rules.ControlBlock, time.Hour)
+	good := order(1, published.ControlBlock, time.Hour)
 	for what, change := range map[string]func(*ControlOrder){
 		"action":   func(o *ControlOrder) { o.Action = "stop" },
 		"no end":   func(o *ControlOrder) { o.For = 0 },
@@ -263,7 +263,7 @@ func TestControlOrders(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if _, err := SetControl(t.Context(), nil, testNamespace, o); err == nil {
+		if _, err := CarryOut(t.Context(), nil, testNamespace, o); err == nil {
 			t.Errorf("%s: no error", what)
 		}
 	}
@@ -278,7 +278,7 @@ func TestControlsOfACluster(t *testing.T) {
 	client := testClient(t, testenv.RedisCluster(t).URL())
 	w, target := startControls(t, client, WatcherConfig{})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
+	_, err := CarryOut(t.Context(), client, testNamespace, order(1, published.ControlBlock, time.Hour))
 	must(t, err)
 	if took := within(t, "in force", patience, func() bool { return len(target.all()) == 1 }); took > time.Second {
 		t.Logf("in force after %v", took)
@@ -299,7 +299,7 @@ func TestControlsOutliveAFailover(t *testing.T) {
 	client := testClient(t, set.URL())
 	w, target := startControls(t, client, WatcherConfig{})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
+	_, err := CarryOut(t.Context(), client, testNamespace, order(1, published.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
 	replica, former := set.Replica(), set.Primary()
@@ -307,21 +307,21 @@ func TestControlsOutliveAFailover(t *testing.T) {
 
 	replica.Pause() // so that it does not connect again
 	must(t, client.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
-	_, err = SetControl(t.Context(), client, testNamespace, order(2, rules.ControlBlock, time.Hour))
+	_, err = CarryOut(t.Context(), client, testNamespace, order(2, published.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "the second in force", patience, func() bool { return len(target.all()) == 2 })
 	set.KillPrimary()
 	replica.Resume()
 	set.AwaitFailover(former)
 	within(t, "the first alone", patience, func() bool { return target.words() == "block "+text(1) })
-	_, err = SetControl(t.Context(), client, testNamespace, order(3, rules.ControlPin, time.Hour))
+	_, err = CarryOut(t.Context(), client, testNamespace, order(3, published.ControlPin, time.Hour))
 	must(t, err)
 	within(t, "a new one in force", patience, func() bool { return len(target.all()) == 2 })
 }
 
 // A control is read as it was written, and no input causes a panic.
 func FuzzControl(f *testing.F) {
-	c := rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
+	c := published.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: published.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
 	f.Add(c.Key.String(), published.EncodeControl(&c))
 	f.Add("x", []byte(`{"action":"pin","since":1,"until":2}`))
 	if got, err := published.ParseControl(c.Key.String(), published.EncodeControl(&c)); err != nil || got != c {

@@ -11,14 +11,14 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // ControlTarget applies controls.
 type ControlTarget interface {
 	// SetControls replaces the controls that are in force. The target may keep the slice, and
 	// must not change it. Until is on the local clock. Calls do not overlap.
-	SetControls(controls []rules.Control)
+	SetControls(controls []published.Control)
 }
 
 // ControlWatcher follows the controls of a namespace and keeps a [ControlTarget] up to date. A
@@ -29,7 +29,7 @@ type ControlTarget interface {
 type ControlWatcher struct {
 	cfg    WatcherConfig
 	client redis.UniversalClient
-	layout Layout
+	layout published.Layout
 	target ControlTarget
 
 	poller *poller
@@ -37,7 +37,7 @@ type ControlWatcher struct {
 	// Used by the polling goroutine only:
 	foreign loglimit.Limit
 	seen    controlMark
-	held    []rules.Control // in force, with Until on the local clock, monotonic
+	held    []published.Control // in force, with Until on the local clock, monotonic
 
 	stats base.Guarded[ControlWatcherStats] // without what the poller knows
 }
@@ -64,7 +64,7 @@ func NewControlWatcher(client redis.UniversalClient, cfg WatcherConfig, target C
 	if target == nil {
 		return nil, errors.New("control watcher: no target")
 	}
-	w := &ControlWatcher{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), target: target}
+	w := &ControlWatcher{cfg: cfg, client: client, layout: published.NewLayout(cfg.Namespace), target: target}
 	w.poller = newPoller(pollerConfig{
 		client: client, channel: w.layout.Control, poll: w.cfg.Poll, timeout: w.cfg.Timeout, log: w.cfg.Logger,
 		lost:     "cannot follow the controls of operators; controls in force last to their end",
@@ -147,7 +147,7 @@ func (w *ControlWatcher) load(ctx context.Context) error {
 	w.seen, w.held = set.controlMark, nil
 	for _, c := range set.controls {
 		left := c.Until.Sub(set.readAt)
-		if left <= 0 || left > rules.MaxControlTime+time.Minute {
+		if left <= 0 || left > published.MaxControlTime+time.Minute {
 			continue // it has ended, or is from before Redis's clock was set back
 		}
 		c.Until = issued.Add(left)
@@ -160,7 +160,7 @@ func (w *ControlWatcher) load(ctx context.Context) error {
 // expire removes the controls that have ended.
 func (w *ControlWatcher) expire() {
 	now := time.Now()
-	w.held = slices.DeleteFunc(w.held, func(c rules.Control) bool { return !c.Until.After(now) })
+	w.held = slices.DeleteFunc(w.held, func(c published.Control) bool { return !c.Until.After(now) })
 	w.show()
 }
 

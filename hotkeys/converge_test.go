@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Two publishers change the set at random while Redis restarts, loses its data, its scripts, its
@@ -35,7 +35,7 @@ func TestWatchersConverge(t *testing.T) {
 	want := make(map[string]int64)
 	change := func() {
 		owner := random.IntN(2)
-		var c rules.Change
+		var c published.Change
 		for _, i := range random.Perm(20)[:1+random.IntN(4)] {
 			h := hot(text(2*i+owner), float64(100+i), int64(10+random.IntN(90))) // owners share no key
 			if random.IntN(3) == 0 {
@@ -75,7 +75,7 @@ func TestWatchersConverge(t *testing.T) {
 		}
 		from := time.Now()
 		for _, r := range seen {
-			r.await(t, name+": convergence", func(hot map[string]rules.Hot) bool { return maps.Equal(limits(hot), want) })
+			r.await(t, name+": convergence", func(hot map[string]published.Hot) bool { return maps.Equal(limits(hot), want) })
 		}
 		wantInRedis(t, admin, want)
 		t.Logf("%s: %d keys agreed on after %v", name, len(want), time.Since(from).Round(time.Millisecond))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A change of a hold is published at once, its evidence with the next renewal, and a process that
@@ -17,24 +17,24 @@ func TestHoldIsPublished(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		f := newFollower(t, client)
-		want := func(hold *rules.Hold) {
+		want := func(hold *published.Hold) {
 			t.Helper()
 			if got := f.r.hot[hot(text(1), 1, 1).Text].Hold; !reflect.DeepEqual(got, hold) {
 				t.Errorf("published %+v, want %+v", got, hold)
 			}
 		}
-		held := func(edit func(h *rules.Hold)) (h rules.Hot, hold *rules.Hold) {
+		held := func(edit func(h *published.Hold)) (h published.Hot, hold *published.Hold) {
 			h = hot(text(1), 100, 50)
-			h.Hold = &rules.Hold{Pool: "db", Stage: rules.HoldTrial, Share: 0.9, Each: time.Second, Usual: time.Millisecond, Slow: 90 * time.Millisecond, Now: 90 * time.Millisecond}
+			h.Hold = &published.Hold{Pool: "db", Stage: published.HoldTrial, Share: 0.9, Each: time.Second, Usual: time.Millisecond, Slow: 90 * time.Millisecond, Now: 90 * time.Millisecond}
 			edit(h.Hold)
 			return h, h.Hold
 		}
-		trial, hold := held(func(*rules.Hold) {})
-		for _, h := range []rules.Hot{trial, func() rules.Hot {
-			kept, _ := held(func(h *rules.Hold) { h.Stage = rules.HoldKept })
+		trial, hold := held(func(*published.Hold) {})
+		for _, h := range []published.Hot{trial, func() published.Hot {
+			kept, _ := held(func(h *published.Hold) { h.Stage = published.HoldKept })
 			return kept
-		}(), func() rules.Hot {
-			more, _ := held(func(h *rules.Hold) { h.Stage, h.Permits = rules.HoldKept, 2 })
+		}(), func() published.Hot {
+			more, _ := held(func(h *published.Hold) { h.Stage, h.Permits = published.HoldKept, 2 })
 			return more
 		}(), hot(text(1), 100, 50)} {
 			f.publish(hots(h))
@@ -42,7 +42,7 @@ func TestHoldIsPublished(t *testing.T) {
 			want(h.Hold)
 		}
 
-		wantStored := func(hold *rules.Hold) {
+		wantStored := func(hold *published.Hold) {
 			t.Helper()
 			set, err := readWholeSet(ctx, client, testLayout)
 			if must(t, err); len(set.hot) != 1 || !reflect.DeepEqual(set.hot[0].Hold, hold) {
@@ -52,8 +52,8 @@ func TestHoldIsPublished(t *testing.T) {
 		f.publish(hots(trial))
 		f.push(lastPush(t, client))
 		before := version(t, client)
-		now, evidence := held(func(h *rules.Hold) { h.Now = 5 * time.Millisecond })
-		f.p.Refresh(0, []rules.Hot{now})
+		now, evidence := held(func(h *published.Hold) { h.Now = 5 * time.Millisecond })
+		f.p.Refresh(0, []published.Hot{now})
 		must(t, f.p.settle(ctx))
 		f.poll()
 		if version(t, client) != before {

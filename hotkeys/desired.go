@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -57,10 +58,10 @@ type entryTerms struct {
 type holdTerms struct {
 	pool    string
 	permits int64
-	stage   rules.HoldStage
+	stage   published.HoldStage
 }
 
-func entryTermsOf(h rules.Hot) entryTerms {
+func entryTermsOf(h published.Hot) entryTerms {
 	terms := entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, scope: h.Scope, usual: h.Usual, spared: h.Spared}
 	if h.Hold != nil {
 		terms.hold = holdTerms{h.Hold.Pool, h.Hold.Permits, h.Hold.Stage}
@@ -69,7 +70,7 @@ func entryTermsOf(h rules.Hot) entryTerms {
 }
 
 // set adds or updates a hot key and reports whether the set to publish may have changed.
-func (d *desired) set(h rules.Hot) (changed bool) {
+func (d *desired) set(h published.Hot) (changed bool) {
 	member := h.Key.String()
 	delete(d.cooled, member)
 	if w := d.known[member]; w != nil {
@@ -139,7 +140,7 @@ func (d *desired) remove(key rules.Key) (changed bool) {
 }
 
 // adopt adds a key that is already published, with a place.
-func (d *desired) adopt(h rules.Hot) {
+func (d *desired) adopt(h published.Hot) {
 	member := h.Key.String()
 	delete(d.cooled, member)
 	d.known[member] = &wanted{Hot: h, member: member, placed: true}
@@ -167,7 +168,7 @@ func (d *desired) confirm(member string, since time.Time) bool {
 // refresh updates the counts of all hot keys of a part. It also adds unknown keys that come
 // before others, in the form that entry returns. It reports whether the set to publish may have
 // changed.
-func (d *desired) refresh(part int, hot []rules.Hot, entry func(rules.Hot) rules.Hot) (changed bool) {
+func (d *desired) refresh(part int, hot []published.Hot, entry func(published.Hot) published.Hot) (changed bool) {
 	report := reportedPart{hot: make(map[string]int)}
 	var strangers []int
 	for i := range hot {
@@ -203,7 +204,7 @@ func (d *desired) refresh(part int, hot []rules.Hot, entry func(rules.Hot) rules
 
 // update sets the counts of a key, and its origins unless they are unknown now, and
 // reports whether the key is known.
-func (d *desired) update(h *rules.Hot) bool {
+func (d *desired) update(h *published.Hot) bool {
 	w := d.known[h.Key.String()]
 	if w == nil {
 		return false
@@ -241,12 +242,12 @@ func (d *desired) assign() []ranked {
 }
 
 // top returns a copy of the set to publish, by member.
-func (d *desired) top() map[string]rules.Hot {
+func (d *desired) top() map[string]published.Hot {
 	if d.stale {
 		d.assign()
 	}
 	d.unseen = false
-	top := make(map[string]rules.Hot, min(d.cap, len(d.known)))
+	top := make(map[string]published.Hot, min(d.cap, len(d.known)))
 	for member, w := range d.known {
 		if w.placed {
 			top[member] = w.Hot

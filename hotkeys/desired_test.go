@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -26,10 +27,10 @@ func (m placesModel) share() int {
 	return m.cap / len(m.rules)
 }
 
-func isLimited(h rules.Hot) bool { return h.Mode == rules.ModeLimit }
+func isLimited(h published.Hot) bool { return h.Mode == rules.ModeLimit }
 
 // choose returns the members that get a place, given the members that had one.
-func (m placesModel) choose(hot map[string]rules.Hot, had map[string]bool) map[string]bool {
+func (m placesModel) choose(hot map[string]published.Hot, had map[string]bool) map[string]bool {
 	chosen := make(map[string]bool)
 	claim := func(member string) float64 {
 		if had[member] {
@@ -86,7 +87,7 @@ func (m placesModel) choose(hot map[string]rules.Hot, had map[string]bool) map[s
 }
 
 // promises returns the promise that the places break, in words, or "" if they break none.
-func (m placesModel) promises(hot map[string]rules.Hot, placed map[string]bool) string {
+func (m placesModel) promises(hot map[string]published.Hot, placed map[string]bool) string {
 	if len(placed) != min(m.cap, len(hot)) {
 		return fmt.Sprintf("%d of %d hot keys have a place, of %d", len(placed), len(hot), m.cap)
 	}
@@ -123,7 +124,7 @@ func (m placesModel) promises(hot map[string]rules.Hot, placed map[string]bool) 
 
 // displaced returns a key that lost its place to no key entitled to it, in words, or "" if there is
 // none.
-func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[string]bool) string {
+func (m placesModel) displaced(hot map[string]published.Hot, before, after map[string]bool) string {
 	of := make(map[string]int) // limited keys with a place, by rule
 	for member := range after {
 		if isLimited(hot[member]) {
@@ -152,7 +153,7 @@ func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[strin
 }
 
 // drawHot draws a hot key. It uses few ratios, so that many are equal.
-func drawHot(t *rapid.T, key int) rules.Hot {
+func drawHot(t *rapid.T, key int) published.Hot {
 	h := hot(text(key), 100, 50)
 	h.Rule = fmt.Sprint("r", key%5)
 	h.Mode = rapid.SampledFrom([]rules.Mode{rules.ModeLimit, rules.ModeLimit, rules.ModeShadow, rules.ModeWatch}).Draw(t, "mode")
@@ -167,7 +168,7 @@ func drawRatio(t *rapid.T) float64 {
 	return rapid.SampledFrom([]float64{0, 1, 1, 1.5, 2, 2, 2.1, 3, 4, 4.1, 9, 50}).Draw(t, "ratio")
 }
 
-func placedIn(top map[string]rules.Hot) map[string]bool {
+func placedIn(top map[string]published.Hot) map[string]bool {
 	placed := make(map[string]bool, len(top))
 	for member := range top {
 		placed[member] = true
@@ -185,8 +186,8 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 			m.rules = append(m.rules, fmt.Sprint("r", i))
 		}
 		d := newDesired(m.cap, m.rules)
-		as := func(h rules.Hot) rules.Hot { return h }
-		hotNow, keys := make(map[string]rules.Hot), rapid.SampledFrom([]int{8, 20, 60}).Draw(t, "keys")
+		as := func(h published.Hot) published.Hot { return h }
+		hotNow, keys := make(map[string]published.Hot), rapid.SampledFrom([]int{8, 20, 60}).Draw(t, "keys")
 		placed, complete := map[string]bool{}, true
 		look := func(what string) {
 			t.Helper()
@@ -205,7 +206,7 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 			placed = after
 		}
 		refresh := func(part int) (changed bool) {
-			var all []rules.Hot
+			var all []published.Hot
 			for _, member := range slices.Sorted(maps.Keys(hotNow)) {
 				if h := hotNow[member]; len(h.Text)%2 == part {
 					all = append(all, h)
@@ -295,7 +296,7 @@ func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 	var first []string
 	for seed := range uint64(20) {
 		d := newDesired(10, []string{"a", "b"})
-		change := make([]rules.Hot, 30)
+		change := make([]published.Hot, 30)
 		for i := range change {
 			change[i] = hot(text(i), 100, 50)
 			change[i].Rule = string(rune('a' + i%3))
@@ -318,7 +319,7 @@ func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 // the cost of the change, and of the work that it causes in the publisher's goroutine.
 func BenchmarkFlood(b *testing.B) {
 	const flood = 40_000
-	keys := make([]rules.Hot, flood)
+	keys := make([]published.Hot, flood)
 	for i := range keys {
 		keys[i] = hot(text(i), 100+float64(i%100), 50)
 	}
@@ -326,7 +327,7 @@ func BenchmarkFlood(b *testing.B) {
 		p := testPublisher(b, testClient(b, "redis://127.0.0.1:1"), nil)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			p.Publish(rules.Change{Hot: keys[i%flood : i%flood+1]})
+			p.Publish(published.Change{Hot: keys[i%flood : i%flood+1]})
 			select {
 			case <-p.wake:
 				p.top()

@@ -1,6 +1,5 @@
-// Package hotkeys holds the published set of hot keys: its layout in Redis, the
-// [Publisher] that writes it, and the [Watcher] that follows it and fills the
-// [hotset.Set] that the request path reads.
+// Package hotkeys holds the published set of hot keys in Redis: the [Publisher] that writes it, and
+// the [Watcher] that follows it and fills the [hotset.Set] that the request path reads.
 //
 //	aggregator ─► Publisher ══► Redis ══► Watcher ─► hotset.Set ◄─ request path
 //
@@ -24,7 +23,7 @@
 //
 // # Files
 //
-//   - layout.go: the keys in Redis. scripts.go and lua/: the scripts that Redis runs.
+//   - scripts.go and lua/: the scripts that Redis runs.
 //   - publisher.go, publisher_config.go: the publisher and its callers' reports. desired.go,
 //     places.go: the choice of the hot keys to publish. suspected.go: suspects and instances.
 //     summary.go: the keys that are nearest to being hot.
@@ -40,7 +39,7 @@
 //     follow them.
 //   - invalidator*.go, invalidation.go: cached answers that no instance may use any more.
 //   - heartbeat.go, measure.go, members.go: heartbeats of instances and aggregators.
-//   - snapshot.go, baselines.go: state that an aggregator keeps in Redis for its successor.
+//   - snapshot.go: state that an aggregator keeps in Redis for its successor.
 //   - list.go, namespaces.go: the set for people. client*.go, credentials.go: clients of Redis,
 //     and the rights that they need.
 package hotkeys

@@ -8,14 +8,15 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // An instance follows the hot keys of its namespace. Usually the target is the HotSet of
 // a middleware.Guard.
 func ExampleWatcher() {
-	set := hotset.New(func(rules.Hot, struct{}, bool) struct{} { return struct{}{} }, hotset.Config[struct{}]{
-		OnSwap: func(version string, hot []rules.Hot) { fmt.Println(version, len(hot)) },
+	set := hotset.New(func(published.Hot, struct{}, bool) struct{} { return struct{}{} }, hotset.Config[struct{}]{
+		OnSwap: func(version string, hot []published.Hot) { fmt.Println(version, len(hot)) },
 	})
 	client, err := hotkeys.NewClient("redis://127.0.0.1:6379/0")
 	if err != nil {
@@ -46,7 +47,7 @@ func ExamplePublisher() {
 		fmt.Println(err)
 		return
 	}
-	publisher.Publish(rules.Change{Hot: []rules.Hot{{
+	publisher.Publish(published.Change{Hot: []published.Hot{{
 		Key:   rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"},
 		Low:   400,
 		High:  400,
@@ -82,10 +83,4 @@ func ExampleNewClientFrom() {
 	_, err := hotkeys.NewClientFrom(hotkeys.ClientConfig{URL: "redis://127.0.0.1:6379/0", CA: "ca.pem"})
 	fmt.Println(err)
 	// Output: redis TLS: the URL asks for no TLS; want rediss://
-}
-
-func ExampleNewLayout() {
-	layout := hotkeys.NewLayout("shop")
-	fmt.Println(layout.Hot, layout.Changed)
-	// Output: hotparam:{shop}:hot hotparam:{shop}:changed
 }

@@ -109,9 +109,9 @@ func (f *fleetState) mark() fleetMark {
 }
 
 // toFleet returns the fleet, with the suspects sorted by key.
-func (f *fleetState) toFleet() rules.Fleet {
+func (f *fleetState) toFleet() published.Fleet {
 	suspects := slices.SortedFunc(maps.Values(f.suspects), rules.Key.Compare)
-	return rules.Fleet{Instances: f.instances, Suspects: suspects}
+	return published.Fleet{Instances: f.instances, Suspects: suspects}
 }
 
 // showFleet updates the target's fleet, which is unknown without a heartbeat. The caller

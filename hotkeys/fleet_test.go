@@ -15,23 +15,22 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
-func suspect(texts ...string) []rules.Hot {
-	var suspects []rules.Hot
+func suspect(texts ...string) []published.Hot {
+	var suspects []published.Hot
 	for i, text := range texts {
 		h := hot(text, float64(100+i), 0)
-		h.High = rules.Unknown
+		h.High = published.Unknown
 		suspects = append(suspects, h)
 	}
 	return suspects
 }
 
-func heard(ages map[string]time.Duration) []rules.Instance {
-	var instances []rules.Instance
+func heard(ages map[string]time.Duration) []published.Instance {
+	var instances []published.Instance
 	for name, age := range ages {
-		instances = append(instances, rules.Instance{Name: name, Heard: time.Now().Add(-age)})
+		instances = append(instances, published.Instance{Name: name, Heard: time.Now().Add(-age)})
 	}
 	return instances
 }
@@ -305,15 +304,15 @@ func TestFleetIsBounded(t *testing.T) {
 		ctx := context.Background()
 		f := newFollower(t, client)
 		next := listened(t, client)
-		var many []rules.Hot
+		var many []published.Hot
 		for i := range 3 * published.MaxSuspects / 2 {
 			many = append(many, hot(fmt.Sprintf("GET /search?q=%0100d", i), float64(i), 50))
 		}
 		f.p.Suspects(0, many)
 		f.p.Suspects(1, suspect("a"))
-		var instances []rules.Instance
+		var instances []published.Instance
 		for i := range 2*maxHeartbeats + 7 {
-			instances = append(instances, rules.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now()})
+			instances = append(instances, published.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now()})
 		}
 		f.p.Instances(instances)
 		f.renew()
@@ -343,7 +342,7 @@ func TestFleetIsBounded(t *testing.T) {
 			t.Errorf("%d suspects of %d instances", n, f.r.fleet.Instances)
 		}
 		p := testPublisher(t, client, nil)
-		p.Suspects(0, []rules.Hot{hot("GET /\xff", 1, 1), hot("GET /", -1, 1)})
+		p.Suspects(0, []published.Hot{hot("GET /\xff", 1, 1), hot("GET /", -1, 1)})
 		if s := p.Stats(); s.Refused != 2 || len(p.suspect) != 0 {
 			t.Errorf("%+v: want what no watcher reads refused", s)
 		}
@@ -390,7 +389,7 @@ func TestFleetOfAnOldPublisher(t *testing.T) {
 // The rules share the places of published suspects. Rules that count bytes leave room for rules
 // that count requests, within one part of the aggregator and over all parts.
 func TestRulesShareTheSuspects(t *testing.T) {
-	of := func(rule string, n int, ratio float64) (suspects []rules.Hot) {
+	of := func(rule string, n int, ratio float64) (suspects []published.Hot) {
 		for i := range n {
 			h := hot(text(i), ratio*1e6, 50)
 			h.Rule, h.Ratio = rule, ratio
@@ -399,7 +398,7 @@ func TestRulesShareTheSuspects(t *testing.T) {
 		return suspects
 	}
 	files, terms := of("files", 1500, 0.9), of("terms", 300, 0.8)
-	for name, parts := range map[string][][]rules.Hot{
+	for name, parts := range map[string][][]published.Hot{
 		"one part":  {append(files, terms...)},
 		"two parts": {files, terms},
 	} {

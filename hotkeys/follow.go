@@ -228,12 +228,12 @@ const maxCatchUp = 1000
 
 // changesAfter returns the changes that follow the version from without a gap. messages are
 // sorted, the newest first.
-func (w *Watcher) changesAfter(messages []redis.XMessage, from published.Version) []published.Change {
-	var changes []published.Change
+func (w *Watcher) changesAfter(messages []redis.XMessage, from published.Version) []published.Push {
+	var changes []published.Push
 	want := from.N + 1
 	for i := len(messages) - 1; i >= 0; i-- {
 		payload, _ := messages[i].Values["change"].(string)
-		change, err := published.ParseChange([]byte(payload))
+		change, err := published.ParsePush([]byte(payload))
 		switch {
 		case err != nil:
 			w.stats.Change(func(s *WatcherStats) { s.Malformed++ })

@@ -19,7 +19,6 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
-	"github.com/hotparam/hotparam/rules"
 )
 
 //go:embed lua/heartbeat.lua
@@ -35,7 +34,7 @@ type HeartbeatConfig struct {
 	// one goroutine, and must be quick. Dropped, Displaced, Lost and Arrived are totals since the
 	// start of the process; heartbeats have the part of the last minute. Heard is ignored. If
 	// OffsetKnown is not set, the offset that heartbeats measure is used.
-	Member func() rules.Member
+	Member func() published.Member
 	// Every is the interval of heartbeats. Default 1 s.
 	Every time.Duration
 	// Timeout bounds each call to Redis. Default 500 ms.
@@ -51,7 +50,7 @@ type HeartbeatConfig struct {
 type Heartbeat struct {
 	cfg    HeartbeatConfig
 	client redis.UniversalClient
-	layout Layout
+	layout published.Layout
 	id     string // identifies this start of the process
 	kick   chan struct{}
 	lines  loglimit.Limit
@@ -100,7 +99,7 @@ func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, noLog)
-	return &Heartbeat{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), id: newID(), kick: make(chan struct{}, 1)}, nil
+	return &Heartbeat{cfg: cfg, client: client, layout: published.NewLayout(cfg.Namespace), id: newID(), kick: make(chan struct{}, 1)}, nil
 }
 
 // Run writes heartbeats until ctx ends, then removes this process from the members, and returns
@@ -160,7 +159,7 @@ func (h *Heartbeat) beat(ctx context.Context) {
 }
 
 // send writes one heartbeat. It returns Redis's time and the members' versions of the rules.
-func (h *Heartbeat) send(ctx context.Context, m *rules.Member) (clock time.Time, versions []string, err error) {
+func (h *Heartbeat) send(ctx context.Context, m *published.Member) (clock time.Time, versions []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	answer, err := heartbeatScript.Run(ctx, h.client, []string{h.layout.Members, h.layout.MembersInfo, h.layout.MembersVersions},

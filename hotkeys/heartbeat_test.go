@@ -16,7 +16,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // A member is listed with its data, the others know its versions, and it disappears when it ends.
@@ -25,8 +24,8 @@ func TestHeartbeats(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := t.Context()
-	start := func(m rules.Member, version *atomic.Value) (h *Heartbeat, stop func()) {
-		h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Every: 20 * time.Millisecond, Member: func() rules.Member {
+	start := func(m published.Member, version *atomic.Value) (h *Heartbeat, stop func()) {
+		h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Every: 20 * time.Millisecond, Member: func() published.Member {
 			m.RulesVersion = version.Load().(string)
 			return m
 		}})
@@ -39,13 +38,13 @@ func TestHeartbeats(t *testing.T) {
 	var old, next atomic.Value
 	old.Store("v1")
 	next.Store("v2")
-	full := rules.Member{
-		Name: "agg 1", Role: rules.RoleAggregator, Program: "v1.2.3", Started: time.UnixMilli(1_700_000_000_000), Dropped: 7, Lost: 8, Arrived: 9,
+	full := published.Member{
+		Name: "agg 1", Role: published.RoleAggregator, Program: "v1.2.3", Started: time.UnixMilli(1_700_000_000_000), Dropped: 7, Lost: 8, Arrived: 9,
 		MemoryUsed: 1 << 20, MemoryMax: 64 << 20, Floor: 3, Waiting: 4, Held: 5, HeldSince: time.UnixMilli(1_700_000_060_000), Displaced: 5,
-		Admitted: []rules.Admitted{{ID: 1<<64 - 1, N: 700, Span: 10 * time.Second}, {ID: 7, N: 3, Span: 1500 * time.Millisecond}}, MoreAdmitted: true, Problem: `line 3: "bad"`,
+		Admitted: []published.Admitted{{ID: 1<<64 - 1, N: 700, Span: 10 * time.Second}, {ID: 7, N: 3, Span: 1500 * time.Millisecond}}, MoreAdmitted: true, Problem: `line 3: "bad"`,
 	}
 	agg, stopAgg := start(full, &next)
-	_, stopAPI := start(rules.Member{Name: "api-1", Role: rules.RoleInstance}, &old)
+	_, stopAPI := start(published.Member{Name: "api-1", Role: published.RoleInstance}, &old)
 	within(t, "both versions", patience, func() bool { return slices.Equal(agg.Stats().Versions, []string{"v1", "v2"}) })
 	within(t, "an offset", patience, func() bool { return agg.Stats().Sent > 2 })
 	members, err := ListMembers(ctx, client, testNamespace)
@@ -89,9 +88,9 @@ func TestLastHeartbeat(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
 	ctx := t.Context()
-	outcomes := rules.Outcomes{Passed: 1}
-	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() rules.Member {
-		return rules.Member{Name: "api-1", Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: 7, Span: time.Second, Since: time.UnixMilli(1), Outcomes: outcomes}}}
+	outcomes := published.Outcomes{Passed: 1}
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() published.Member {
+		return published.Member{Name: "api-1", Role: published.RoleInstance, Admitted: []published.Admitted{{ID: 7, Span: time.Second, Since: time.UnixMilli(1), Outcomes: outcomes}}}
 	}})
 	must(t, err)
 	h.beat(ctx)
@@ -124,8 +123,8 @@ func TestMembersAreBounded(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() rules.Member {
-		return rules.Member{Name: strings.Repeat("x", 300), Role: rules.RoleInstance, RulesVersion: "v", Problem: strings.Repeat("ü", 2000)}
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() published.Member {
+		return published.Member{Name: strings.Repeat("x", 300), Role: published.RoleInstance, RulesVersion: "v", Problem: strings.Repeat("ü", 2000)}
 	}})
 	must(t, err)
 	for range 12 {

@@ -45,7 +45,7 @@ var hintRate = loglimit.LineRate{Burst: 4, Every: time.Second / 4}
 // change that the push announces.
 func (w *Watcher) absorb(payload string) (look bool) {
 	arrival := time.Now()
-	change, err := published.ParseChange([]byte(payload))
+	change, err := published.ParsePush([]byte(payload))
 	if err != nil {
 		w.stats.Change(func(s *WatcherStats) { s.Malformed++ }) // if the change was made, the next poll finds it
 		return false

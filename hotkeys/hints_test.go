@@ -41,16 +41,16 @@ func newChannel(t *testing.T) *channel {
 }
 
 // next returns a well-formed change that follows the published state.
-func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
+func (c *channel) next(more uint64, hot []published.Hot, cool ...rules.Key) string {
 	v, err := published.ParseVersion(c.p.Stats().Version)
 	must(c.t, err)
 	v.N += more
-	change := published.Change{Version: v, At: time.Now(), Beat: time.Hour, Cool: cool}
+	change := published.Push{Version: v, At: time.Now(), Beat: time.Hour, Cool: cool}
 	for _, h := range hot {
 		h.Until = time.Now().Add(time.Hour)
-		change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: time.Hour})
+		change.Hot = append(change.Hot, published.PushEntry{Hot: h, TTL: time.Hour})
 	}
-	return string(published.EncodeChange(&change))
+	return string(published.EncodePush(&change))
 }
 
 // However many messages are on the channel, Redis is read only a few times a second, and the
@@ -116,7 +116,7 @@ func TestForgedChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newChannel(t)
 			evil := hot("evil", 1e6, 1)
-			forged := c.next(1, []rules.Hot{evil}, hot("mine", 1, 1).Key)
+			forged := c.next(1, []published.Hot{evil}, hot("mine", 1, 1).Key)
 			c.say(forged)
 			c.r.until(t, "the forgery, or the end of it", func() bool { return c.r.cooled["mine"] })
 			want := []string{"mine"}
@@ -134,7 +134,7 @@ func TestForgedChange(t *testing.T) {
 			clear(c.r.cooled)
 			c.r.mu.Unlock()
 			for range 200 { // the publisher continues
-				c.say(c.next(1, []rules.Hot{evil}, hot("mine", 1, 1).Key))
+				c.say(c.next(1, []published.Hot{evil}, hot("mine", 1, 1).Key))
 				time.Sleep(5 * time.Millisecond)
 			}
 			later := hot("later", 100, 50)
@@ -154,8 +154,8 @@ func TestForgedSuspects(t *testing.T) {
 	}
 	t.Parallel()
 	c := newChannel(t)
-	c.p.Suspects(0, []rules.Hot{hot("suspect", 10, 5)})
-	c.p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})
+	c.p.Suspects(0, []published.Hot{hot("suspect", 10, 5)})
+	c.p.Instances([]published.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})
 	c.r.awaitFleet(t, "the suspect", 1, "suspect")
 	was := digest(slices.Values([]string{hot("suspect", 1, 1).Key.String()}))
 	version := c.p.Stats().Version

@@ -90,7 +90,7 @@ func (s *state) setSpan(span time.Duration) {
 // It applies to the keys that are hot at that moment. Zero, the default, means until the heartbeat
 // expires, some seconds; more than an hour means an hour. A publisher that returns decides at once
 // on the keys that it publishes; the holds of the others end some seconds later. While keys are
-// held, SetHold changes their end. An operator ends the hold of a key with [ReleaseControl], if
+// held, SetHold changes their end. An operator ends the hold of a key with [CarryOut], if
 // Redis can be reached.
 func (w *Watcher) SetHold(span time.Duration) {
 	w.mu.Lock()

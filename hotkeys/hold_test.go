@@ -35,9 +35,9 @@ func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 		f.w = testWatcher(t, client, f.r)
 		f.w.cfg.Logger = loggerTo(f.log)
 		f.w.SetHold(span)
-		heartbeat, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Member: func() rules.Member {
+		heartbeat, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Member: func() published.Member {
 			s := f.w.Stats()
-			return rules.Member{Name: "a", Role: rules.RoleInstance, Held: int64(s.Held), HeldSince: s.HeldSince}
+			return published.Member{Name: "a", Role: published.RoleInstance, Held: int64(s.Held), HeldSince: s.HeldSince}
 		}})
 		must(t, err)
 		stopWatcher, stopHeartbeat := testenv.Running(t, f.w.Run), testenv.Running(t, heartbeat.Run)
@@ -141,16 +141,16 @@ func TestHold(t *testing.T) {
 func TestHoldIsReleased(t *testing.T) {
 	held(t, time.Hour, func(f *heldFleet) {
 		key := func(i int) rules.Key { return hot(text(i), 1, 50).Key }
-		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Claimed: "ann"}); !errors.Is(err, ErrNoControl) {
+		if _, err := CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Claimed: "ann"}); !errors.Is(err, ErrNoControl) {
 			f.Errorf("released of an aggregator: %v", err)
 		}
-		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Action: rules.ControlPin, For: time.Hour}); err != nil {
+		if _, err := CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Action: published.ControlPin, For: time.Hour}); err != nil {
 			f.Error(err)
 		}
 		f.lose()
 		f.wantHeld(2)
-		c, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Why: "enough", Claimed: "ann"})
-		if err != nil || c.Action != rules.ControlHold || c.Why != "enough" {
+		c, err := CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Why: "enough", Claimed: "ann"})
+		if err != nil || c.Action != published.ControlHold || c.Why != "enough" {
 			f.Errorf("%+v, %v", c, err)
 		}
 		f.wantAfter(1100*time.Millisecond, 2)
@@ -160,12 +160,12 @@ func TestHoldIsReleased(t *testing.T) {
 			f.Errorf("%+v, %v", events, err)
 		}
 		// A release of a control ends the hold as well.
-		if c, err = ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Claimed: "ann"}); err != nil || c.Action != rules.ControlPin {
+		if c, err = CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Claimed: "ann"}); err != nil || c.Action != published.ControlPin {
 			f.Errorf("%+v, %v", c, err)
 		}
 		f.wantAfter(1100 * time.Millisecond)
 		f.wantHeld(0)
-		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Claimed: "ann"}); !errors.Is(err, ErrNoControl) {
+		if _, err := CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key(1), Claimed: "ann"}); !errors.Is(err, ErrNoControl) {
 			f.Errorf("released twice: %v", err)
 		}
 		f.wantAfter(15 * time.Second) // until Redis's own entries have expired
@@ -178,10 +178,10 @@ func TestHoldIsReleased(t *testing.T) {
 func TestOldReleaseEndsNoHold(t *testing.T) {
 	held(t, time.Hour, func(f *heldFleet) {
 		key := hot(text(1), 1, 50).Key
-		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour}); err != nil {
+		if _, err := CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Action: published.ControlPin, For: time.Hour}); err != nil {
 			f.Error(err)
 		}
-		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Claimed: "ann"}); err != nil {
+		if _, err := CarryOut(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Claimed: "ann"}); err != nil {
 			f.Error(err)
 		}
 		f.lose()
@@ -287,7 +287,7 @@ func TestHoldAgainstAccount(t *testing.T) {
 				s.grant(hot(text(i), 1, 50), -time.Second, now)
 			case "cool":
 				*k = account{}
-				s.applyChange(&published.Change{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
+				s.applyChange(&published.Push{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
 			case "release":
 				k.since = 0
 				if e := s.entries[member(i)]; e != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A process that begins to publish an owner passes on the published keys, keeps them, and cools the
@@ -21,8 +21,8 @@ func TestInherit(t *testing.T) {
 
 		var inherited []string
 		p := testPublisher(t, client, func(c *PublisherConfig) {
-			c.Inherit = func(published []rules.Hot) {
-				for _, h := range published {
+			c.Inherit = func(keys []published.Hot) {
+				for _, h := range keys {
 					inherited = append(inherited, h.Text)
 				}
 			}
@@ -50,7 +50,7 @@ func TestInheritAtATakeover(t *testing.T) {
 	client := testClient(t, "redis://"+clock.Addr())
 	holder, standby := leased(t, client), leased(t, client)
 	inherited := 0
-	standby.cfg.Inherit = func(published []rules.Hot) { inherited += len(published) }
+	standby.cfg.Inherit = func(keys []published.Hot) { inherited += len(keys) }
 	holder.Publish(hots(hot(text(1), 100, 50)))
 	must(t, holder.resume(ctx))
 	must(t, standby.resume(ctx))

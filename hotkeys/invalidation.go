@@ -27,7 +27,7 @@ func InvalidateTag(ctx context.Context, client redis.UniversalClient, namespace 
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return err
 	}
-	added, err := appendInvalidation(ctx, client, NewLayout(namespace), &published.Invalidation{Sender: newID(), Tags: []uint64{id}})
+	added, err := appendInvalidation(ctx, client, published.NewLayout(namespace), &published.Invalidation{Sender: newID(), Tags: []uint64{id}})
 	if added {
 		return nil // instances that were not notified poll
 	}
@@ -38,7 +38,7 @@ func InvalidateTag(ctx context.Context, client redis.UniversalClient, namespace 
 // pipeline: a cluster may publish on another node before it adds the entry. It reports whether the
 // entry was added, which it may be if there is an error. A foreign value is deleted. If that deletes
 // a stream which another process has just begun, its readers notice.
-func appendInvalidation(ctx context.Context, client redis.UniversalClient, layout Layout, i *published.Invalidation) (added bool, err error) {
+func appendInvalidation(ctx context.Context, client redis.UniversalClient, layout published.Layout, i *published.Invalidation) (added bool, err error) {
 	add := func() (*redis.StringCmd, error) {
 		var entry *redis.StringCmd
 		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // AnswerCache keeps answers of requests, and invalidates them. It is safe for concurrent use. All
@@ -41,7 +42,7 @@ type AnswerCache interface {
 type Invalidator struct {
 	cfg     WatcherConfig
 	client  redis.UniversalClient
-	layout  Layout
+	layout  published.Layout
 	cache   AnswerCache
 	id      string // identifies this Invalidator in the stream
 	pending pendingInvalidations
@@ -85,7 +86,7 @@ func NewInvalidator(client redis.UniversalClient, cfg WatcherConfig, cache Answe
 	if cache == nil {
 		return nil, errors.New("invalidator: no cache")
 	}
-	v := &Invalidator{cfg: cfg, client: client, layout: NewLayout(cfg.Namespace), cache: cache, id: newID(), seen: streamMark{unsure: true}}
+	v := &Invalidator{cfg: cfg, client: client, layout: published.NewLayout(cfg.Namespace), cache: cache, id: newID(), seen: streamMark{unsure: true}}
 	v.pending.kick = make(chan struct{}, 1)
 	v.poller = newPoller(pollerConfig{
 		client: client, channel: v.layout.Invalidation, poll: cfg.Poll, timeout: cfg.Timeout, log: cfg.Logger,

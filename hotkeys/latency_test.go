@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // swapped is a set that reports each of its changes.
@@ -17,7 +17,7 @@ type swapped struct {
 	swaps chan<- string
 }
 
-func (s swapped) Update(version string, change rules.Change) {
+func (s swapped) Update(version string, change published.Change) {
 	s.Set.Update(version, change)
 	if !change.Empty() {
 		s.swaps <- version
@@ -36,10 +36,10 @@ func BenchmarkPublishToSwap(b *testing.B) {
 			swaps := make(chan string, 64*instances) // versions
 			member := func(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
 			for range instances {
-				target := swapped{hotset.New(func(h rules.Hot, _ int64, _ bool) int64 { return h.Limit.N }, hotset.Config[int64]{}), swaps}
+				target := swapped{hotset.New(func(h published.Hot, _ int64, _ bool) int64 { return h.Limit.N }, hotset.Config[int64]{}), swaps}
 				defer testenv.Running(b, testWatcher(b, testClient(b, server.URL()), target).Run)()
 			}
-			var background rules.Change
+			var background published.Change
 			for i := range keys {
 				background.Hot = append(background.Hot, hot(member(i), float64(i), 50))
 			}
@@ -77,19 +77,19 @@ func BenchmarkRenew(b *testing.B) {
 	for _, n := range []struct{ keys, suspects, instances int }{{0, 0, 20}, {1000, 0, 20}, {0, 1000, 20}, {0, 0, maxHeartbeats}} {
 		b.Run(fmt.Sprintf("keys=%d,suspects=%d,instances=%d", n.keys, n.suspects, n.instances), func(b *testing.B) {
 			p := testPublisher(b, testClient(b, testenv.Redis(b).URL()), nil)
-			var change rules.Change
+			var change published.Change
 			for i := range n.keys {
 				change.Hot = append(change.Hot, hot(text(i), float64(i), 50))
 			}
 			p.Publish(change)
-			var suspects []rules.Hot
+			var suspects []published.Hot
 			for i := range n.suspects {
 				suspects = append(suspects, hot(text(i), float64(i), 50))
 			}
 			p.Suspects(0, suspects)
-			var instances []rules.Instance
+			var instances []published.Instance
 			for i := range n.instances {
-				instances = append(instances, rules.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now().Add(time.Hour)})
+				instances = append(instances, published.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now().Add(time.Hour)})
 			}
 			p.Instances(instances)
 			b.ReportAllocs()

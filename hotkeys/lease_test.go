@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/published"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // leaseClock is a miniredis whose clock only a test advances.
@@ -58,7 +57,7 @@ func story(tb fataler, client redis.UniversalClient) []written {
 	last := int64(0)
 	for _, e := range client.XRange(context.Background(), testLayout.Events, "-", "+").Val() {
 		epoch, err := strconv.ParseInt(e.Values["epoch"].(string), 10, 64)
-		c, err2 := published.ParseChange([]byte(e.Values["change"].(string)))
+		c, err2 := published.ParsePush([]byte(e.Values["change"].(string)))
 		if err := errors.Join(err, err2); err != nil || e.Values["owner"] != "statsd" {
 			tb.Fatalf("event %v: %v", e.Values, err)
 		}
@@ -222,14 +221,14 @@ func TestTakeOverTellsTheDifference(t *testing.T) {
 	clock := newLeaseClock(t)
 	client := testClient(t, "redis://"+clock.Addr())
 	a, b := leased(t, client), leased(t, client)
-	later := func(h rules.Hot) rules.Hot { h.Since = h.Since.Add(30 * time.Millisecond); return h }
+	later := func(h published.Hot) published.Hot { h.Since = h.Since.Add(30 * time.Millisecond); return h }
 	both, cooled, strange, fresh := hot("both", 100, 50), hot("cooled", 100, 50), hot("strange", 100, 50), hot("fresh", 100, 50)
 	a.Publish(hots(both, cooled, strange))
-	a.Suspects(0, []rules.Hot{hot("suspect of a", 5, 1)})
+	a.Suspects(0, []published.Hot{hot("suspect of a", 5, 1)})
 	must(t, a.resume(ctx))
 	b.Publish(hots(later(both), later(cooled), fresh))
 	b.Publish(cools(cooled))
-	b.Suspects(0, []rules.Hot{hot("suspect of b", 5, 1)})
+	b.Suspects(0, []published.Hot{hot("suspect of b", 5, 1)})
 	must(t, b.resume(ctx))
 	if got := client.ZRange(ctx, testLayout.Suspects, 0, -1).Val(); !slices.Equal(got, []string{"search-terms suspect of a"}) {
 		t.Errorf("suspects while b stands by: %q", got)
@@ -270,7 +269,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	a.Publish(hots(one, two))
 	must(t, a.resume(ctx))
 	b.Publish(hots(hotter))
-	b.Refresh(0, []rules.Hot{one, two, hotter})
+	b.Refresh(0, []published.Hot{one, two, hotter})
 	b.Stats() // gives out places, as it otherwise would
 	must(t, b.resume(ctx))
 	clock.forward(DefaultLease)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -17,28 +18,28 @@ import (
 // List returns the hot keys of a namespace from Redis, the highest rate first. Until is the
 // entry's own end, on Redis's clock. Without a heartbeat no key is hot. The deadline is
 // that of ctx.
-func List(ctx context.Context, client redis.UniversalClient, namespace string) (hot []rules.Hot, err error) {
+func List(ctx context.Context, client redis.UniversalClient, namespace string) (hot []published.Hot, err error) {
 	defer wrapError(&err, "list hot keys")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err
 	}
-	set, err := readWholeSet(ctx, client, NewLayout(namespace))
+	set, err := readWholeSet(ctx, client, published.NewLayout(namespace))
 	if err != nil || set.beat == 0 {
 		return nil, err
 	}
-	hot = slices.DeleteFunc(set.hot, func(h rules.Hot) bool { return !h.Until.After(set.readAt) })
+	hot = slices.DeleteFunc(set.hot, func(h published.Hot) bool { return !h.Until.After(set.readAt) })
 	hotset.SortByRate(hot)
 	return hot, nil
 }
 
 // ListSuspects returns the suspects of a namespace, the highest rate first: keys that may be hot,
 // but are not certain to be. Only Key and Rate are set. The deadline is that of ctx.
-func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) (suspects []rules.Hot, err error) {
+func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) (suspects []published.Hot, err error) {
 	defer wrapError(&err, "list suspects")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err
 	}
-	members, err := client.ZRangeWithScores(ctx, NewLayout(namespace).Suspects, 0, -1).Result()
+	members, err := client.ZRangeWithScores(ctx, published.NewLayout(namespace).Suspects, 0, -1).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +47,11 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 }
 
 // SuspectsOf returns the suspects that Redis holds, as [ListSuspects] does.
-func SuspectsOf(members []redis.Z) (suspects []rules.Hot) {
+func SuspectsOf(members []redis.Z) (suspects []published.Hot) {
 	for _, z := range members {
 		member, _ := z.Member.(string)
 		if key, ok := rules.ParseKey(member); ok {
-			suspects = append(suspects, rules.Hot{Key: key, Rate: z.Score})
+			suspects = append(suspects, published.Hot{Key: key, Rate: z.Score})
 		}
 	}
 	hotset.SortByRate(suspects)
@@ -59,12 +60,12 @@ func SuspectsOf(members []redis.Z) (suspects []rules.Hot) {
 
 // ListInstances returns the instances of a namespace that send counts, by name. Heard is
 // on the local clock, whatever its offset from Redis's. The deadline is that of ctx.
-func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) (instances []rules.Instance, err error) {
+func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) (instances []published.Instance, err error) {
 	defer wrapError(&err, "list instances")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err
 	}
-	members, clock, err := readHeard(ctx, client, NewLayout(namespace).Instances, 0)
+	members, clock, err := readHeard(ctx, client, published.NewLayout(namespace).Instances, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -72,14 +73,14 @@ func ListInstances(ctx context.Context, client redis.UniversalClient, namespace 
 }
 
 // InstancesOf returns the instances that Redis holds at the time clock of its own, which is now here.
-func InstancesOf(members []redis.Z, clock, now time.Time) (instances []rules.Instance) {
+func InstancesOf(members []redis.Z, clock, now time.Time) (instances []published.Instance) {
 	for _, z := range members {
 		name, _ := z.Member.(string)
 		if age := ageOf(z, clock); age < instanceLife { // expired ones are removed only once a second
-			instances = append(instances, rules.Instance{Name: name, Heard: now.Add(-age)})
+			instances = append(instances, published.Instance{Name: name, Heard: now.Add(-age)})
 		}
 	}
-	slices.SortFunc(instances, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(instances, func(a, b published.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return instances
 }
 

@@ -18,10 +18,10 @@ type wholeSet struct {
 	version string        // empty if nothing was published, or Redis lost its state
 	beat    time.Duration // time until the heartbeat expires; 0 if there is none
 	readAt  time.Time     // time of the read, on Redis's clock
-	hot     []rules.Hot
+	hot     []published.Hot
 	// unreadable holds the members whose info cannot be read.
 	unreadable []string
-	owners     map[string]string // the hash Layout.Owners
+	owners     map[string]string // the hash published.Layout.Owners
 }
 
 // wrote reports whether an owner has changed the set in this run.
@@ -31,7 +31,7 @@ func (s *wholeSet) wrote(owner, run string) bool {
 }
 
 // readWholeSet reads the whole set in one transaction. Until is on Redis's clock.
-func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layout) (wholeSet, error) {
+func readWholeSet(ctx context.Context, client redis.UniversalClient, layout published.Layout) (wholeSet, error) {
 	var (
 		version *redis.StringCmd
 		beat    *redis.DurationCmd
@@ -65,14 +65,14 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 
 // readEntry returns the entry of a member, its info and its score. ok is false if it cannot
 // be read.
-func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
+func readEntry(member, info string, score float64) (_ published.Hot, ok bool) {
 	key, ok := rules.ParseKey(member)
 	if !ok {
-		return rules.Hot{}, false
+		return published.Hot{}, false
 	}
 	h, err := published.ParseInfo([]byte(info))
 	if err != nil {
-		return rules.Hot{}, false
+		return published.Hot{}, false
 	}
 	if !(score >= 0) || math.IsInf(score, 0) {
 		score = 0 // no publisher wrote this, but the key is still hot

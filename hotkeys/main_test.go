@@ -16,15 +16,15 @@ import (
 
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 const testNamespace = "shop"
 
-var testLayout = NewLayout(testNamespace)
+var testLayout = published.NewLayout(testNamespace)
 
 // patience is how long a test waits for an event that should be soon.
 const patience = 20 * time.Second
@@ -90,8 +90,8 @@ var hot, hots, cools, text = hotkeytest.Hot, hotkeytest.Hots, hotkeytest.Cools, 
 type recorder struct {
 	mu      sync.Mutex
 	version string
-	hot     map[string]rules.Hot // the hot keys by text
-	fleet   rules.Fleet
+	hot     map[string]published.Hot // the hot keys by text
+	fleet   published.Fleet
 	fleets  int // the number of fleet updates
 	swaps   int
 	cooled  map[string]bool // texts that were hot and then not
@@ -99,10 +99,10 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{hot: make(map[string]rules.Hot), cooled: make(map[string]bool), changed: make(chan struct{})}
+	return &recorder{hot: make(map[string]published.Hot), cooled: make(map[string]bool), changed: make(chan struct{})}
 }
 
-func (r *recorder) Update(version string, change rules.Change) {
+func (r *recorder) Update(version string, change published.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.version = version
@@ -117,7 +117,7 @@ func (r *recorder) Update(version string, change rules.Change) {
 	r.tell()
 }
 
-func (r *recorder) UpdateFleet(f rules.Fleet) {
+func (r *recorder) UpdateFleet(f published.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = f
@@ -136,7 +136,7 @@ func (r *recorder) tell() {
 	r.changed = make(chan struct{})
 }
 
-func (r *recorder) now() map[string]rules.Hot {
+func (r *recorder) now() map[string]published.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.hot)
@@ -145,7 +145,7 @@ func (r *recorder) now() map[string]rules.Hot {
 // limits returns the limits of the hot keys, by text.
 func (r *recorder) limits() map[string]int64 { return limits(r.now()) }
 
-func limits(hot map[string]rules.Hot) map[string]int64 {
+func limits(hot map[string]published.Hot) map[string]int64 {
 	got := make(map[string]int64, len(hot))
 	for text, h := range hot {
 		got[text] = h.Limit.N
@@ -154,7 +154,7 @@ func limits(hot map[string]rules.Hot) map[string]int64 {
 }
 
 // await waits until the hot keys satisfy want.
-func (r *recorder) await(tb testing.TB, what string, want func(map[string]rules.Hot) bool) {
+func (r *recorder) await(tb testing.TB, what string, want func(map[string]published.Hot) bool) {
 	tb.Helper()
 	r.until(tb, what, func() bool { return want(r.hot) })
 }
@@ -166,7 +166,7 @@ func (r *recorder) awaitFleet(tb testing.TB, what string, instances int, suspect
 }
 
 // texts returns the texts of the suspects, in their order.
-func texts(f rules.Fleet) []string {
+func texts(f published.Fleet) []string {
 	var texts []string
 	for _, key := range f.Suspects {
 		texts = append(texts, key.Text)
@@ -192,8 +192,8 @@ func (r *recorder) until(tb testing.TB, what string, want func() bool) {
 	}
 }
 
-func has(texts ...string) func(map[string]rules.Hot) bool {
-	return func(hot map[string]rules.Hot) bool {
+func has(texts ...string) func(map[string]published.Hot) bool {
+	return func(hot map[string]published.Hot) bool {
 		for _, text := range texts {
 			if _, ok := hot[text]; !ok {
 				return false

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // memberLife is how long a member is listed after its last heartbeat.
@@ -24,18 +23,18 @@ const membersPerRead = 500
 // first, by name. Heard is on the local clock, whatever its offset from Redis's. It does not list
 // members that may not write heartbeats, or whose version has none. At most
 // [published.MaxMembers] are read. The deadline is that of ctx.
-func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Member, error) {
+func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]published.Member, error) {
 	members, err := ListFormerMembers(ctx, client, namespace)
-	return slices.DeleteFunc(members, func(m rules.Member) bool { return m.Left }), err
+	return slices.DeleteFunc(members, func(m published.Member) bool { return m.Left }), err
 }
 
 // ListFormerMembers is [ListMembers] with the last heartbeats of those that left a short time ago.
-func ListFormerMembers(ctx context.Context, client redis.UniversalClient, namespace string) (members []rules.Member, err error) {
+func ListFormerMembers(ctx context.Context, client redis.UniversalClient, namespace string) (members []published.Member, err error) {
 	defer wrapError(&err, "list members")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, err
 	}
-	layout := NewLayout(namespace)
+	layout := published.NewLayout(namespace)
 	heard, clock, err := readHeard(ctx, client, layout.Members, -published.MaxMembers)
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func ListFormerMembers(ctx context.Context, client redis.UniversalClient, namesp
 			}
 		}
 	}
-	slices.SortFunc(members, func(a, b rules.Member) int {
+	slices.SortFunc(members, func(a, b published.Member) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Name, b.Name), a.Started.Compare(b.Started))
 	})
 	return members, nil

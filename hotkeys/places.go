@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // wanted is a hot key that has a place in the published set, or waits for one.
 type wanted struct {
-	rules.Hot
+	published.Hot
 	member string
 	placed bool // whether it has a place
 	waits  bool // whether it has been counted in Overflow

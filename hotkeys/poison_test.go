@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // poisoner writes values into a namespace's keys that no publisher would write. It knows only their
@@ -121,8 +121,8 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	want := map[string]int64{"steady": 50}
 	for i, owner := range owners {
 		q := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Owner, c.Timeout, c.Logger = owner, 0, loggerTo(log) })
-		q.Suspects(0, []rules.Hot{hot("suspect of "+owner, 10, 5)})
-		q.Instances([]rules.Instance{{Name: owner, Heard: time.Now().Add(time.Hour)}})
+		q.Suspects(0, []published.Hot{hot("suspect of "+owner, 10, 5)})
+		q.Instances([]published.Instance{{Name: owner, Heard: time.Now().Add(time.Hour)}})
 		if i == 0 {
 			q.Publish(hots(hot("steady", 1000, 50)))
 		}
@@ -157,7 +157,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 			q.Publish(hots(h))
 		}
 		for i, r := range seen {
-			r.await(t, fmt.Sprintf("watcher %d after %q", i, struck), func(hot map[string]rules.Hot) bool { return maps.Equal(limits(hot), want) })
+			r.await(t, fmt.Sprintf("watcher %d after %q", i, struck), func(hot map[string]published.Hot) bool { return maps.Equal(limits(hot), want) })
 			if r.everCooled("steady") {
 				t.Fatalf("watcher %d let go of a key that is hot, after %q", i, struck)
 			}

@@ -39,7 +39,7 @@ import (
 type Publisher struct {
 	cfg    PublisherConfig
 	client redis.UniversalClient
-	layout Layout
+	layout published.Layout
 	holder string // this process's name as a holder of owners
 
 	pruneEvery, trimEvery time.Duration
@@ -47,7 +47,7 @@ type Publisher struct {
 	mu        sync.Mutex // guards desired, suspected and summaries
 	desired   desired
 	suspected suspected
-	summaries map[int]rules.Summary // by part of the aggregator
+	summaries map[int]published.Summary // by part of the aggregator
 
 	wake    chan struct{} // the desired set has changed
 	suspect chan struct{} // there are new suspects
@@ -112,7 +112,7 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 	p := &Publisher{
 		cfg:       cfg,
 		client:    client,
-		layout:    NewLayout(cfg.Namespace),
+		layout:    published.NewLayout(cfg.Namespace),
 		holder:    newHolder(),
 		desired:   newDesired(cfg.Cap, cfg.Rules),
 		suspected: newSuspected(cfg.Rules),
@@ -129,7 +129,7 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 // Publish records a change of the hot set. It does not block. It ignores the entries'
 // Owner and Until: entries are published under this publisher's owner, and Redis's clock
 // sets their end.
-func (p *Publisher) Publish(change rules.Change) {
+func (p *Publisher) Publish(change published.Change) {
 	changed := false
 	p.mu.Lock()
 	for _, h := range change.Hot {
@@ -152,7 +152,7 @@ func (p *Publisher) Publish(change rules.Change) {
 }
 
 // entry returns h in the form in which this publisher publishes it.
-func (p *Publisher) entry(h rules.Hot) rules.Hot {
+func (p *Publisher) entry(h published.Hot) published.Hot {
 	h.Owner = p.cfg.Owner
 	if h.Mode == "" && h.Limit.IsZero() {
 		h.Mode = rules.ModeWatch
@@ -160,7 +160,7 @@ func (p *Publisher) entry(h rules.Hot) rules.Hot {
 	return h
 }
 
-func (p *Publisher) refuse(h rules.Hot, err error) {
+func (p *Publisher) refuse(h published.Hot, err error) {
 	first := false
 	p.stats.Change(func(s *PublisherStats) { s.Refused, first = s.Refused+1, s.Refused == 0 })
 	if first {
@@ -172,7 +172,7 @@ func (p *Publisher) refuse(h rules.Hot, err error) {
 // published with the next renewal. It does not block. Only the best of the keys that wait for a
 // place are kept, and the next Refresh reports the others again. So each hot key is published, or
 // counted as waiting, by the next refresh at the latest.
-func (p *Publisher) Refresh(part int, hot []rules.Hot) {
+func (p *Publisher) Refresh(part int, hot []published.Hot) {
 	p.mu.Lock()
 	changed := p.desired.refresh(part, hot, p.entry)
 	p.mu.Unlock()
@@ -187,13 +187,13 @@ var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate and a 
 
 // countsMakeSense reports whether the counts can be published. Redis refuses a score that is not
 // a number, and with it the whole change.
-func countsMakeSense(h rules.Hot) bool {
-	return h.Low >= 0 && (h.High == rules.Unknown || h.High >= h.Low) &&
+func countsMakeSense(h published.Hot) bool {
+	return h.Low >= 0 && (h.High == published.Unknown || h.High >= h.Low) &&
 		h.Rate >= 0 && !math.IsInf(h.Rate, 0) && h.Ratio >= 0 && !math.IsInf(h.Ratio, 0)
 }
 
 // namable returns an error if the key or its rate cannot be published.
-func namable(h rules.Hot) error {
+func namable(h published.Hot) error {
 	if !utf8.ValidString(h.Text) {
 		return errNotUTF8
 	}
@@ -208,7 +208,7 @@ func namable(h rules.Hot) error {
 
 // publishable returns an error if watchers could not read the entry. They would drop the whole
 // change.
-func publishable(h rules.Hot) error {
+func publishable(h published.Hot) error {
 	if err := namable(h); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -25,7 +26,7 @@ type PublisherConfig struct {
 	Cap int
 	// Rules are the ids of the rules that share the places. Each rule is guaranteed an
 	// equal part of them. Places that a rule does not need go to the keys of other rules
-	// with the highest [rules.Hot.Ratio]. Keys without a limit in force get only
+	// with the highest [published.Hot.Ratio]. Keys without a limit in force get only
 	// places that limited keys leave. If Rules is empty, only limits and ratios decide.
 	Rules []string
 	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
@@ -46,7 +47,7 @@ type PublisherConfig struct {
 	// the owner, also by its first claim. They stay published until they are cooled with
 	// [Publisher.Publish]. Without Inherit, entries that have cooled here are removed, and
 	// entries that were never hot here are left to expire.
-	Inherit func([]rules.Hot)
+	Inherit func([]published.Hot)
 	// Outcomes are published with the entries. If nil, none are.
 	Outcomes Outcomes
 	// Logger receives one line per event, never one per key. If nil, nothing is logged.
@@ -56,10 +57,10 @@ type PublisherConfig struct {
 // Outcomes are what became of the requests of hot keys. It must be quick.
 type Outcomes interface {
 	// Of returns the outcomes for a key that became hot at since, or nil.
-	Of(key rules.Key, since time.Time) *rules.FleetOutcomes
+	Of(key rules.Key, since time.Time) *published.FleetOutcomes
 	// Inherit is called with the entries in Redis when this process takes the owner, before it
 	// writes them.
-	Inherit(hot []rules.Hot)
+	Inherit(hot []published.Hot)
 }
 
 // Intervals and bounds of a publisher's work.

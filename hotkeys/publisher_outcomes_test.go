@@ -8,18 +8,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // countedOutcomes has the same outcomes for every key, and counts the questions.
 type countedOutcomes struct{ asked int }
 
-func (c *countedOutcomes) Of(rules.Key, time.Time) *rules.FleetOutcomes {
+func (c *countedOutcomes) Of(rules.Key, time.Time) *published.FleetOutcomes {
 	c.asked++
-	return &rules.FleetOutcomes{Outcomes: rules.Outcomes{Refused: 61_200}}
+	return &published.FleetOutcomes{Outcomes: published.Outcomes{Refused: 61_200}}
 }
 
-func (c *countedOutcomes) Inherit([]rules.Hot) {}
+func (c *countedOutcomes) Inherit([]published.Hot) {}
 
 // Entries have their outcomes when they are written. A change of one key among many asks for those of
 // this key alone.
@@ -28,7 +29,7 @@ func TestOutcomesOfWrittenEntries(t *testing.T) {
 		ctx := context.Background()
 		outcomes := new(countedOutcomes)
 		p := testPublisher(t, client, func(c *PublisherConfig) { c.Outcomes = outcomes })
-		var many []rules.Hot
+		var many []published.Hot
 		for i := range 100 {
 			many = append(many, hot(text(i), 200, 50))
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func wantInRedis(t *testing.T, client redis.UniversalClient, want map[string]int64) {
@@ -94,7 +93,7 @@ func TestPublishLayout(t *testing.T) {
 			if pushed.Payload != payload {
 				t.Errorf("pushed %q, but the stream has %q", pushed.Payload, payload)
 			}
-			c, err := published.ParseChange([]byte(payload))
+			c, err := published.ParsePush([]byte(payload))
 			must(t, err)
 			if c.Version.String() != event.Values["version"] || c.Version.N != before.N+uint64(i) || c.Beat != 5*time.Second {
 				t.Errorf("event %d: %+v", i, c)
@@ -125,11 +124,11 @@ func TestRenewKeepsVersion(t *testing.T) {
 
 		fresh := hot(text(1), 999, 7) // its limit must not travel: Refresh is for counts
 		fresh.Estimated = true
-		fresh.Top = &rules.Attribution{Callers: []rules.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
+		fresh.Top = &published.Attribution{Callers: []published.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
 		senseless := hot(text(1), math.NaN(), 50)
-		p.Refresh(0, []rules.Hot{fresh, senseless})
+		p.Refresh(0, []published.Hot{fresh, senseless})
 		fresh.Top = nil // unknown now: the last known value is published
-		p.Refresh(0, []rules.Hot{fresh})
+		p.Refresh(0, []published.Hot{fresh})
 		must(t, client.Del(ctx, testLayout.Beat).Err())
 		for now := was[0].Until.Add(-15 * time.Second); !now.After(was[0].Until.Add(-15 * time.Second)); { // the clock has moved on
 			now = client.Time(ctx).Val()
@@ -144,7 +143,7 @@ func TestRenewKeepsVersion(t *testing.T) {
 		if len(got) != 1 || !got[0].Estimated || got[0].Rate != 999 || got[0].Low != 999 || got[0].High != 1009 || got[0].Limit.N != 50 || got[0].Until.Before(was[0].Until) {
 			t.Errorf("got %+v", got)
 		}
-		if top := got[0].Top; top == nil || top.Explains != 2 || len(top.Callers) != 1 || top.Callers[0] != (rules.Origin{Name: "10.0.0.7", Count: 900}) {
+		if top := got[0].Top; top == nil || top.Explains != 2 || len(top.Callers) != 1 || top.Callers[0] != (published.Origin{Name: "10.0.0.7", Count: 900}) {
 			t.Errorf("top: %+v", top)
 		}
 		if client.PTTL(ctx, testLayout.Beat).Val() <= 0 {
@@ -159,7 +158,7 @@ func TestRenewLetsChangesPass(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		p := testPublisher(t, client, nil)
-		var change rules.Change
+		var change published.Change
 		for i := range 3 * maxRenewed {
 			change.Hot = append(change.Hot, hot(text(i), 100, 50))
 		}
@@ -435,7 +434,7 @@ func TestRefreshBringsBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		p := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 4 })
-		flood := make([]rules.Hot, 100)
+		flood := make([]published.Hot, 100)
 		for i := range flood {
 			flood[i] = hot(text(i), 500, 50)
 		}
@@ -450,7 +449,7 @@ func TestRefreshBringsBack(t *testing.T) {
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{})
 		<-p.wake // of the change
-		if p.Refresh(0, []rules.Hot{phone}); len(p.wake) != 1 {
+		if p.Refresh(0, []published.Hot{phone}); len(p.wake) != 1 {
 			t.Fatal("what came back waits for a renewal")
 		}
 		must(t, p.settle(ctx))
@@ -466,7 +465,7 @@ func TestRefreshCountsWhatNoWatcherReads(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
 	garbled, senseless := hot("GET /\xff", 100, 50), hot(text(1), 100, 50)
 	senseless.Ratio = math.Inf(1)
-	p.Refresh(1, []rules.Hot{garbled, senseless, hot(text(2), 100, 50)})
+	p.Refresh(1, []published.Hot{garbled, senseless, hot(text(2), 100, 50)})
 	if s := p.Stats(); s.Unpublishable != 2 || s.Waiting != 0 || len(p.desired.known) != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -487,7 +486,7 @@ func TestLongPush(t *testing.T) {
 		if _, err := sub.Receive(ctx); err != nil {
 			t.Fatal(err)
 		}
-		var many rules.Change
+		var many published.Change
 		for i := range 500 {
 			many.Hot = append(many.Hot, hot(text(i), 100, 50))
 		}
@@ -499,7 +498,7 @@ func TestLongPush(t *testing.T) {
 			t.Errorf("pushed %.100s, want %s", msg.Payload, want)
 		}
 		last := client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)
-		c, err := published.ParseChange([]byte(last))
+		c, err := published.ParsePush([]byte(last))
 		must(t, err)
 		if len(last) <= published.MaxPush || len(c.Hot) != 500 {
 			t.Errorf("the stream has %d bytes with %d keys", len(last), len(c.Hot))
@@ -543,7 +542,7 @@ func TestPruneRemovesWhatIsOver(t *testing.T) {
 		if after := parseVersion(t, client); after.Run != before.Run || after.N != before.N+1 {
 			t.Errorf("version %v after %v, want the next one", after, before)
 		}
-		c, err := published.ParseChange([]byte(client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)))
+		c, err := published.ParsePush([]byte(client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)))
 		must(t, err)
 		if len(c.Cool) != 2 || p.Stats().Pruned != 5 {
 			t.Errorf("cooled %v, pruned %d", c.Cool, p.Stats().Pruned)
@@ -605,16 +604,16 @@ func TestScriptFlush(t *testing.T) {
 
 func TestPublishRefusesWhatNoWatcherReads(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
-	bad := map[string]rules.Hot{}
-	for name, edit := range map[string]func(*rules.Hot){
-		"not UTF-8":      func(h *rules.Hot) { h.Text = "GET /\xff" },
-		"no rule":        func(h *rules.Hot) { h.Rule = "" },
-		"rule of two":    func(h *rules.Hot) { h.Rule = "a b" },
-		"negative count": func(h *rules.Hot) { h.Low = -1 },
-		"no number":      func(h *rules.Hot) { h.Rate = math.NaN() },
-		"no ratio":       func(h *rules.Hot) { h.Ratio = math.NaN() },
-		"no since":       func(h *rules.Hot) { h.Since = time.Time{} },
-		"no burst":       func(h *rules.Hot) { h.Burst = 0 },
+	bad := map[string]published.Hot{}
+	for name, edit := range map[string]func(*published.Hot){
+		"not UTF-8":      func(h *published.Hot) { h.Text = "GET /\xff" },
+		"no rule":        func(h *published.Hot) { h.Rule = "" },
+		"rule of two":    func(h *published.Hot) { h.Rule = "a b" },
+		"negative count": func(h *published.Hot) { h.Low = -1 },
+		"no number":      func(h *published.Hot) { h.Rate = math.NaN() },
+		"no ratio":       func(h *published.Hot) { h.Ratio = math.NaN() },
+		"no since":       func(h *published.Hot) { h.Since = time.Time{} },
+		"no burst":       func(h *published.Hot) { h.Burst = 0 },
 	} {
 		h := hot(text(1), 100, 50)
 		edit(&h)

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/published"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // writer is the state of the publisher's goroutine, and its knowledge about Redis.
@@ -187,11 +186,11 @@ func (p *Publisher) recordClaim(name string, answer []string) error {
 // something else must be done first.
 func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	top := p.top()
-	change := published.Change{Beat: p.cfg.BeatTTL}
+	change := published.Push{Beat: p.cfg.BeatTTL}
 	var cool []any
 	for member, h := range top {
 		if t, ok := p.sent[member]; !ok || t != entryTermsOf(h) {
-			change.Hot = append(change.Hot, published.ChangeEntry{Hot: p.withOutcomes(h), TTL: p.cfg.EntryTTL})
+			change.Hot = append(change.Hot, published.PushEntry{Hot: p.withOutcomes(h), TTL: p.cfg.EntryTTL})
 			p.sent[member] = entryTerms{}
 		}
 	}
@@ -203,7 +202,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	if len(change.Hot) == 0 && len(cool) == 0 {
 		return true, nil
 	}
-	args := []any{published.EncodeChange(&change), 3 * len(change.Hot)}
+	args := []any{published.EncodePush(&change), 3 * len(change.Hot)}
 	for i := range change.Hot {
 		args = appendEntry(args, change.Hot[i].Hot)
 	}
@@ -218,15 +217,15 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 
 func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	top := p.top()
-	change := published.Change{Beat: p.cfg.BeatTTL}
+	change := published.Push{Beat: p.cfg.BeatTTL}
 	var entries []any
 	for member, h := range top {
 		h = p.withOutcomes(h)
-		change.Hot = append(change.Hot, published.ChangeEntry{Hot: h, TTL: p.cfg.EntryTTL})
+		change.Hot = append(change.Hot, published.PushEntry{Hot: h, TTL: p.cfg.EntryTTL})
 		entries = appendEntry(entries, h)
 		p.sent[member] = entryTerms{}
 	}
-	args := []any{newID(), published.EncodeChange(&change)}
+	args := []any{newID(), published.EncodePush(&change)}
 	answer, err := p.runScript(ctx, "rewrite", rewriteScript, append(args, entries...)...)
 	if err != nil || answer == nil {
 		return false, err
@@ -239,7 +238,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 }
 
 // top returns the entries to publish, without outcomes.
-func (p *Publisher) top() map[string]rules.Hot {
+func (p *Publisher) top() map[string]published.Hot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.desired.top()
@@ -247,7 +246,7 @@ func (p *Publisher) top() map[string]rules.Hot {
 
 // withOutcomes returns an entry as it is written. Only entries that are about to be written get
 // outcomes, as there are up to 1,000 others at each change.
-func (p *Publisher) withOutcomes(h rules.Hot) rules.Hot {
+func (p *Publisher) withOutcomes(h published.Hot) published.Hot {
 	if p.cfg.Outcomes != nil {
 		h.Outcomes = p.cfg.Outcomes.Of(h.Key, h.Since)
 	}
@@ -255,7 +254,7 @@ func (p *Publisher) withOutcomes(h rules.Hot) rules.Hot {
 }
 
 // recordSent records that the entries in Redis are those of top.
-func (p *Publisher) recordSent(top map[string]rules.Hot) {
+func (p *Publisher) recordSent(top map[string]published.Hot) {
 	p.ownVersion = p.version.String()
 	clear(p.sent)
 	for member, h := range top {
@@ -270,7 +269,7 @@ func (p *Publisher) recordVersion(v published.Version) {
 }
 
 // appendEntry appends an entry as arguments of a script: member, score, info.
-func appendEntry(args []any, h rules.Hot) []any {
+func appendEntry(args []any, h published.Hot) []any {
 	h.Until = time.Time{} // the script fills it in
 	return append(args, h.Key.String(), h.Rate, published.EncodeInfo(h))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -15,7 +16,7 @@ func TestPlacesAreDividedAnew(t *testing.T) {
 	d := newDesired(4, []string{"a", "b"})
 	add := func(rule string, from, to int) {
 		for i := from; i < to; i++ {
-			d.set(rules.Hot{Key: rules.Key{Rule: rule, Text: fmt.Sprint("q=", i)}, Ratio: float64(9 - i), Mode: rules.ModeLimit, Since: time.Unix(1, 0)})
+			d.set(published.Hot{Key: rules.Key{Rule: rule, Text: fmt.Sprint("q=", i)}, Ratio: float64(9 - i), Mode: rules.ModeLimit, Since: time.Unix(1, 0)})
 		}
 	}
 	placed := func(want ...string) {

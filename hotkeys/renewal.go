@@ -115,7 +115,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	args := []any{published.EncodeChange(&published.Change{Beat: p.cfg.BeatTTL})}
+	args := []any{published.EncodePush(&published.Push{Beat: p.cfg.BeatTTL})}
 	for member, since := range p.strange {
 		if now.Sub(since) >= strangeTime {
 			args = append(args, member)

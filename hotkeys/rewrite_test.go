@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/published"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // twoOwners returns a watcher with its publisher of key 1, and a second publisher of key 2. All of
@@ -33,12 +32,12 @@ func TestOwnersRewriteOneAfterTheOther(t *testing.T) {
 	pushed := func(f *follower) { f.push(lastPush(f.t, f.client)) }
 	for how, first := range map[string]func(*follower){"pushed": pushed, "polled": (*follower).poll} {
 		for what, tt := range map[string]struct {
-			meanwhile rules.Change
+			meanwhile published.Change
 			then      func(*follower)
 			want      []int
 		}{
-			"all of it":           {rules.Change{}, pushed, []int{1, 2}},
-			"something else":      {rules.Change{Hot: []rules.Hot{hot(text(3), 100, 50)}, Cool: []rules.Hot{hot(text(1), 1, 50)}}, pushed, []int{2, 3}},
+			"all of it":           {published.Change{}, pushed, []int{1, 2}},
+			"something else":      {published.Change{Hot: []published.Hot{hot(text(3), 100, 50)}, Cool: []published.Hot{hot(text(1), 1, 50)}}, pushed, []int{2, 3}},
 			"something else, too": {hots(hot(text(3), 100, 50)), (*follower).poll, []int{1, 2, 3}},
 			"nothing":             {cools(hot(text(1), 1, 50)), func(f *follower) { pushed(f); f.poll() }, []int{2}},
 		} {
@@ -110,10 +109,10 @@ func TestStateCounts(t *testing.T) {
 		owners := rapid.SampledFrom([]string{"a", "b"})
 		runs := rapid.SampledFrom([]string{"r", "s"})
 		keys := rapid.IntRange(0, 5)
-		key := func(i int, owner string) published.ChangeEntry {
+		key := func(i int, owner string) published.PushEntry {
 			h := hot(text(i), 100, 50)
 			h.Owner = owner
-			return published.ChangeEntry{Hot: h, TTL: 15 * time.Second}
+			return published.PushEntry{Hot: h, TTL: 15 * time.Second}
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
@@ -140,7 +139,7 @@ func TestStateCounts(t *testing.T) {
 					}
 				}
 			} else {
-				c := published.Change{Version: s.version, At: now, Beat: time.Hour}
+				c := published.Push{Version: s.version, At: now, Beat: time.Hour}
 				owner := owners.Draw(t, "owner")
 				for _, i := range rapid.SliceOfNDistinct(keys, 0, 3, rapid.ID).Draw(t, "hot") {
 					c.Hot = append(c.Hot, key(i, owner))

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Redis restarts empty and is slow afterwards: it takes 300 ms for each answer, more than half of a
@@ -39,7 +39,7 @@ func TestSlowAnswersAfterARestart(t *testing.T) {
 				h := hot(text(2+round), 100, 50)
 				p.Publish(hots(h))
 				want[h.Text] = 50
-				seen.await(t, "what became hot since", func(hot map[string]rules.Hot) bool { return maps.Equal(limits(hot), want) })
+				seen.await(t, "what became hot since", func(hot map[string]published.Hot) bool { return maps.Equal(limits(hot), want) })
 				t.Logf("in force %v after the restart", time.Since(from).Round(time.Millisecond))
 				if seen.everCooled(text(1)) {
 					t.Error("a key that is hot was let go of")

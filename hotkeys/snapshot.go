@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 var (
@@ -32,7 +34,7 @@ var errNotHolder = errors.New("another process holds the owner")
 // slow call would delay.
 func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Duration) (err error) {
 	defer wrapError(&err, "snapshot")
-	saved, err := saveScript.Run(ctx, p.client, []string{p.layout.Owners, p.layout.snapshot(p.cfg.Owner)}, p.cfg.Owner, p.holder, data, keep.Milliseconds()).Int()
+	saved, err := saveScript.Run(ctx, p.client, []string{p.layout.Owners, snapshotKey(p.layout, p.cfg.Owner)}, p.cfg.Owner, p.holder, data, keep.Milliseconds()).Int()
 	if err != nil {
 		return err
 	}
@@ -46,9 +48,12 @@ func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Dur
 // none. The deadline is that of ctx.
 func (p *Publisher) LoadSnapshot(ctx context.Context) (_ []byte, err error) {
 	defer wrapError(&err, "snapshot")
-	data, err := loadScript.Run(ctx, p.client, []string{p.layout.snapshot(p.cfg.Owner)}, maxSnapshot).Text()
+	data, err := loadScript.Run(ctx, p.client, []string{snapshotKey(p.layout, p.cfg.Owner)}, maxSnapshot).Text()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
 	return []byte(data), err
 }
+
+// snapshotKey returns the key of an owner's snapshot.
+func snapshotKey(l published.Layout, owner string) string { return l.Snapshots + owner }

@@ -31,7 +31,7 @@ type state struct {
 // is zero and the entry is never in force. It only keeps the number of entries equal to that in
 // Redis.
 type heldEntry struct {
-	hot   rules.Hot
+	hot   published.Hot
 	ttl   time.Duration // time left when it was granted
 	fresh bool          // granted since the last nextChange
 	shown bool          // whether the target has it in force
@@ -107,7 +107,7 @@ func (s *state) markMissing(e *heldEntry, until time.Time) {
 }
 
 // grant adds or replaces an entry that has ttl left at the local time issued.
-func (s *state) grant(h rules.Hot, ttl time.Duration, issued time.Time) {
+func (s *state) grant(h published.Hot, ttl time.Duration, issued time.Time) {
 	h.Until = issued.Add(ttl)
 	member := h.Key.String()
 	old := s.entries[member]
@@ -141,7 +141,7 @@ func (s *state) remove(member string) {
 }
 
 // applyChange applies the change that follows the state's version.
-func (s *state) applyChange(c *published.Change, arrival time.Time) {
+func (s *state) applyChange(c *published.Push, arrival time.Time) {
 	issued := s.clock.localTime(c.At, arrival)
 	for i := range c.Hot {
 		s.grant(c.Hot[i].Hot, c.Hot[i].TTL, issued)
@@ -158,7 +158,7 @@ func (s *state) applyChange(c *published.Change, arrival time.Time) {
 
 // dropRewritten drops the missed entries of an owner that makes a change. The first change after
 // a loss contains all of the owner's entries.
-func (s *state) dropRewritten(c *published.Change) {
+func (s *state) dropRewritten(c *published.Push) {
 	if s.missed == 0 {
 		return
 	}
@@ -175,7 +175,7 @@ func (s *state) dropRewritten(c *published.Change) {
 
 // nextChange returns the change of the set since the last call, and the time at which the next
 // entry expires, or zero if none does. It examines all entries only if one has expired.
-func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) {
+func (s *state) nextChange(now time.Time) (change published.Change, next time.Time) {
 	alive := now.Before(s.beat)
 	if alive != s.alive || !now.Before(s.end) {
 		s.updateHold(now, alive)
@@ -194,7 +194,7 @@ func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) 
 			continue // it was granted again
 		}
 		if key, ok := rules.ParseKey(member); ok {
-			change.Cool = append(change.Cool, rules.Hot{Key: key})
+			change.Cool = append(change.Cool, published.Hot{Key: key})
 		}
 	}
 	s.fresh, s.gone = s.fresh[:0], nil
@@ -211,7 +211,7 @@ func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) 
 }
 
 // updateShown adds an entry to the change if it has come into force, changed or expired.
-func (s *state) updateShown(e *heldEntry, now time.Time, change *rules.Change) {
+func (s *state) updateShown(e *heldEntry, now time.Time, change *published.Change) {
 	entryEnd, holdEnd := s.ends(e, now)
 	switch live := now.Before(entryEnd) || now.Before(holdEnd); {
 	case live:

@@ -11,17 +11,16 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Summary replaces the summary of one part of the aggregator, which is published with the next
 // renewal. It does not block. Keys that cannot be published are left out.
-func (p *Publisher) Summary(part int, s rules.Summary) {
-	s.Near = slices.DeleteFunc(slices.Clone(s.Near), func(h rules.Hot) bool { return namable(h) != nil })
+func (p *Publisher) Summary(part int, s published.Summary) {
+	s.Near = slices.DeleteFunc(slices.Clone(s.Near), func(h published.Hot) bool { return namable(h) != nil })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.summaries == nil {
-		p.summaries = make(map[int]rules.Summary)
+		p.summaries = make(map[int]published.Summary)
 	}
 	p.summaries[part] = s
 }
@@ -29,7 +28,7 @@ func (p *Publisher) Summary(part int, s rules.Summary) {
 // writeSummary publishes the summaries of all parts. It is for people alone, so a failure is left to
 // the next renewal.
 func (p *Publisher) writeSummary(ctx context.Context) {
-	var sum rules.Summary
+	var sum published.Summary
 	p.mu.Lock()
 	parts := slices.Sorted(maps.Keys(p.summaries))
 	for _, part := range parts {
@@ -41,19 +40,19 @@ func (p *Publisher) writeSummary(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
-	_ = p.client.Set(ctx, p.layout.summary(p.cfg.Owner), published.EncodeSummary(&sum), p.cfg.BeatTTL).Err()
+	_ = p.client.Set(ctx, summaryKey(p.layout, p.cfg.Owner), published.EncodeSummary(&sum), p.cfg.BeatTTL).Err()
 }
 
 // maxSummaries bounds the owners whose summaries are read.
 const maxSummaries = 256
 
 // ReadSummary returns the summary of a namespace, of all owners. The deadline is that of ctx.
-func ReadSummary(ctx context.Context, client redis.UniversalClient, namespace string) (sum rules.Summary, err error) {
+func ReadSummary(ctx context.Context, client redis.UniversalClient, namespace string) (sum published.Summary, err error) {
 	defer wrapError(&err, "read the summary")
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return sum, err
 	}
-	layout := NewLayout(namespace)
+	layout := published.NewLayout(namespace)
 	owners, err := client.HGetAll(ctx, layout.Owners).Result()
 	if err != nil {
 		return sum, err
@@ -61,7 +60,7 @@ func ReadSummary(ctx context.Context, client redis.UniversalClient, namespace st
 	var keys []string
 	for owner := range owners {
 		if !strings.Contains(owner, ":") {
-			keys = append(keys, layout.summary(owner))
+			keys = append(keys, summaryKey(layout, owner))
 		}
 	}
 	slices.Sort(keys)
@@ -86,3 +85,6 @@ func ReadSummary(ctx context.Context, client redis.UniversalClient, namespace st
 	}
 	return sum, nil
 }
+
+// summaryKey returns the key of an owner's summary. No owner has a colon in its name.
+func summaryKey(l published.Layout, owner string) string { return l.Suspects + ":near:" + owner }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -13,10 +14,10 @@ func TestSummaries(t *testing.T) {
 	t.Parallel()
 	client := testClient(t, testenv.Redis(t).URL())
 	ctx := t.Context()
-	near := func(q string, ratio float64) rules.Summary {
-		return rules.Summary{
-			Near:    []rules.Hot{{Key: rules.Key{Rule: "r", Text: q}, Ratio: ratio, Cause: rules.Cause{Rate: rules.Rate{N: 5, Per: time.Second}}}},
-			Traffic: []rules.Traffic{{Rule: "r", Route: "GET /s", Rate: 10, Keys: 2}},
+	near := func(q string, ratio float64) published.Summary {
+		return published.Summary{
+			Near:    []published.Hot{{Key: rules.Key{Rule: "r", Text: q}, Ratio: ratio, Cause: published.Cause{Rate: rules.Rate{N: 5, Per: time.Second}}}},
+			Traffic: []published.Traffic{{Rule: "r", Route: "GET /s", Rate: 10, Keys: 2}},
 		}
 	}
 	publisher := func(owner string) *Publisher {
@@ -43,12 +44,12 @@ func TestSummaries(t *testing.T) {
 	if len(s.Traffic) != 1 || s.Traffic[0].Rate != 40 || s.Traffic[0].Keys != 8 {
 		t.Errorf("%+v", s.Traffic)
 	}
-	if ttl := client.PTTL(ctx, testLayout.summary("one")).Val(); ttl <= 0 || ttl > one.cfg.BeatTTL {
+	if ttl := client.PTTL(ctx, summaryKey(testLayout, "one")).Val(); ttl <= 0 || ttl > one.cfg.BeatTTL {
 		t.Errorf("it lasts %v", ttl)
 	}
-	must(t, client.HSet(ctx, testLayout.summary("two")+"x", "foreign", 1).Err())
-	must(t, client.Del(ctx, testLayout.summary("two")).Err())
-	must(t, client.HSet(ctx, testLayout.summary("two"), "foreign", 1).Err())
+	must(t, client.HSet(ctx, summaryKey(testLayout, "two")+"x", "foreign", 1).Err())
+	must(t, client.Del(ctx, summaryKey(testLayout, "two")).Err())
+	must(t, client.HSet(ctx, summaryKey(testLayout, "two"), "foreign", 1).Err())
 	if s, err := ReadSummary(ctx, client, testNamespace); err != nil || len(s.Near) != 2 {
 		t.Errorf("with a foreign value: %+v, %v", s.Near, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // suspected holds the rest of a publisher's report, in addition to hot keys: the suspects, by
@@ -18,7 +17,7 @@ type suspected struct {
 	parts     map[int]map[string]*wanted // suspects by part and member
 	held      int                        // number of suspects in all parts
 	overflow  uint64                     // number of times that a suspect found the set full
-	instances []rules.Instance
+	instances []published.Instance
 }
 
 // newSuspected returns an empty set whose places are divided equally between the rules.
@@ -28,7 +27,7 @@ func newSuspected(rules []string) suspected {
 
 // replace replaces the suspects of a part and reports whether there are new ones. If there are
 // more than can be published, it keeps the first by rank.
-func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
+func (s *suspected) replace(part int, suspects []published.Hot) (fresh bool) {
 	next := make([]*wanted, len(suspects))
 	for i, h := range suspects {
 		next[i] = &wanted{Hot: h, member: h.Key.String()}
@@ -98,8 +97,8 @@ func (s *suspected) appendInstances(args []any, now time.Time) []any {
 // Suspects replaces the suspects of one part of the aggregator: keys that may be hot. It does not
 // block. New suspects are published at once; changed rates and removals are published with the
 // next renewal.
-func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
-	readable := make([]rules.Hot, 0, len(suspects))
+func (p *Publisher) Suspects(part int, suspects []published.Hot) {
+	readable := make([]published.Hot, 0, len(suspects))
 	for _, h := range suspects {
 		if err := namable(h); err != nil {
 			p.refuse(h, err)
@@ -118,10 +117,10 @@ func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
 // Instances replaces the instances that send counts, which are published with the next renewal.
 // It does not block. If there are more than [published.MaxInstances], the ones last heard are
 // published. Invalid names are ignored.
-func (p *Publisher) Instances(instances []rules.Instance) {
-	instances = slices.DeleteFunc(slices.Clone(instances), func(i rules.Instance) bool { return !wire.ValidInstance(i.Name) })
+func (p *Publisher) Instances(instances []published.Instance) {
+	instances = slices.DeleteFunc(slices.Clone(instances), func(i published.Instance) bool { return !wire.ValidInstance(i.Name) })
 	if len(instances) > published.MaxInstances {
-		slices.SortFunc(instances, func(a, b rules.Instance) int { return b.Heard.Compare(a.Heard) })
+		slices.SortFunc(instances, func(a, b published.Instance) int { return b.Heard.Compare(a.Heard) })
 		instances = instances[:published.MaxInstances]
 	}
 	p.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // A writer that lacks any right backs off, logs little, names the missing right, and continues once
@@ -53,7 +53,7 @@ func TestMissingRights(t *testing.T) {
 			for _, w := range writers {
 				w.p.Publish(hots(hot(text(2), 100, 50)))
 				w.p.Publish(cools(hot(text(1), 100, 50)))
-				w.p.Suspects(0, []rules.Hot{hot(text(3), 10, 50)})
+				w.p.Suspects(0, []published.Hot{hot(text(3), 10, 50)})
 				w.p.Publish(hots(hot(text(1), 100, 50)))
 				w.p.Suspects(0, nil)
 			}
@@ -89,7 +89,7 @@ func TestMissingRights(t *testing.T) {
 		want := hot(text(4), 100, 50)
 		for w.p.Publish(hots(want)); ; time.Sleep(10 * time.Millisecond) {
 			s := w.p.Stats()
-			_, err := admin.ZScore(t.Context(), NewLayout(w.user).Hot, want.Key.String()).Result()
+			_, err := admin.ZScore(t.Context(), published.NewLayout(w.user).Hot, want.Key.String()).Result()
 			if s.Connected && s.Trouble == "" && err == nil {
 				break
 			}

@@ -62,7 +62,7 @@ func (c WatcherConfig) validate(client redis.UniversalClient) error {
 type Watcher struct {
 	cfg    WatcherConfig
 	client redis.UniversalClient
-	layout Layout
+	layout published.Layout
 	target hotset.Writer
 	jitter time.Duration
 
@@ -124,7 +124,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 	w := &Watcher{
 		cfg:    cfg,
 		client: client,
-		layout: NewLayout(cfg.Namespace),
+		layout: published.NewLayout(cfg.Namespace),
 		target: target,
 		jitter: jitter,
 		rearm:  make(chan struct{}, 1),

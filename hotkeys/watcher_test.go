@@ -16,7 +16,6 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // lastPush returns the newest change as it was pushed.
@@ -51,7 +50,7 @@ func newFollower(t *testing.T, client redis.UniversalClient) *follower {
 	return f
 }
 
-func (f *follower) publish(c rules.Change) {
+func (f *follower) publish(c published.Change) {
 	f.t.Helper()
 	f.p.Publish(c)
 	must(f.t, f.p.settle(context.Background()))
@@ -104,7 +103,7 @@ func TestGapIsReadFromTheStream(t *testing.T) {
 		f := newFollower(t, client)
 		resyncs := f.w.Stats().Resyncs
 		for i := 2; i < 6; i++ { // 1, 2, 3 cool; 5 stays
-			f.publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 1, 50)}})
+			f.publish(published.Change{Hot: []published.Hot{hot(text(i), 100, 50)}, Cool: []published.Hot{hot(text(i-1), 1, 50)}})
 		}
 		f.push(lastPush(t, client))
 		f.want(5)
@@ -138,7 +137,7 @@ func TestTrimmedStreamMeansWholeSet(t *testing.T) {
 				f.w.jitter = time.Millisecond
 				resyncs := f.w.Stats().Resyncs
 				for i := 2; i < 6; i++ {
-					f.publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 1, 50)}})
+					f.publish(published.Change{Hot: []published.Hot{hot(text(i), 100, 50)}, Cool: []published.Hot{hot(text(i-1), 1, 50)}})
 				}
 				must(t, damage(context.Background(), client))
 				f.poll()
@@ -161,7 +160,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		if f.w.Stats().Lost != 1 {
 			t.Errorf("%+v", f.w.Stats())
 		}
-		f.p.Publish(rules.Change{Hot: []rules.Hot{hot(text(2), 100, 50)}, Cool: []rules.Hot{hot(text(1), 1, 50)}})
+		f.p.Publish(published.Change{Hot: []published.Hot{hot(text(2), 100, 50)}, Cool: []published.Hot{hot(text(1), 1, 50)}})
 		must(t, f.p.renew(ctx))
 		f.push(lastPush(t, client))
 		f.want(2)
@@ -272,13 +271,13 @@ func TestDeafSubscription(t *testing.T) {
 			t.Fatalf("it hears nothing: %+v", w.Stats())
 		}
 		p.Publish(hots(hot(text(1), 100, n)))
-		seen.await(t, "a change", func(hot map[string]rules.Hot) bool { return hot[text(1)].Limit.N == n })
+		seen.await(t, "a change", func(hot map[string]published.Hot) bool { return hot[text(1)].Limit.N == n })
 	}
 	time.Sleep(5 * poll) // the last misses are made up for, and nothing changes
 	subscribed := client.times.Load()
 	for n := int64(1); n <= 20; n++ {
 		p.Publish(hots(hot(text(2), 100, n)))
-		seen.await(t, "a change", func(hot map[string]rules.Hot) bool { return hot[text(2)].Limit.N == n })
+		seen.await(t, "a change", func(hot map[string]published.Hot) bool { return hot[text(2)].Limit.N == n })
 		time.Sleep(poll / 4)
 	}
 	if subscribed != 2 || client.times.Load() != 2 {
@@ -472,7 +471,7 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	stopPublisher := testenv.Running(t, p.Run)
 	step := func(i int, what string) {
 		t.Helper()
-		p.Publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 100, 50)}})
+		p.Publish(published.Change{Hot: []published.Hot{hot(text(i), 100, 50)}, Cool: []published.Hot{hot(text(i-1), 100, 50)}})
 		from := time.Now()
 		r.await(t, what, has(text(i)))
 		t.Logf("%s: in force after %v", what, time.Since(from).Round(time.Millisecond))
@@ -532,7 +531,7 @@ func TestNothingOutlivesItsEnd(t *testing.T) {
 	if got := s.dueForRenewal(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {
 		t.Errorf("ending: %q", got)
 	}
-	s.applyChange(&published.Change{Version: published.Version{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
+	s.applyChange(&published.Push{Version: published.Version{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
 	if !s.beat.Equal(now.Add(5 * time.Second)) {
 		t.Error("a change took time from the heartbeat")
 	}

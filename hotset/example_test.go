@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -12,7 +13,7 @@ import (
 // write to the set.
 func ExampleSet() {
 	type limiter struct{ rate rules.Rate }
-	set := hotset.New(func(h rules.Hot, old *limiter, had bool) *limiter {
+	set := hotset.New(func(h published.Hot, old *limiter, had bool) *limiter {
 		if had && old.rate == h.Limit {
 			return old // with its state
 		}
@@ -20,13 +21,13 @@ func ExampleSet() {
 	}, hotset.Config[*limiter]{})
 
 	key := rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}
-	set.Update("1", rules.Change{Hot: []rules.Hot{{Key: key, Limit: rules.Rate{N: 50, Per: time.Second}}}})
+	set.Update("1", published.Change{Hot: []published.Hot{{Key: key, Limit: rules.Rate{N: 50, Per: time.Second}}}})
 
 	member := []byte(key.String())
 	if entry := set.Lookup(rules.Hash(member), member); entry != nil {
 		fmt.Println(entry.Hot.Text, "has", entry.Payload.rate)
 	}
-	set.Update("2", rules.Change{Cool: []rules.Hot{{Key: key}}})
+	set.Update("2", published.Change{Cool: []published.Hot{{Key: key}}})
 	fmt.Println(set.Lookup(rules.Hash(member), member) == nil)
 	// Output:
 	// GET /search?q=phone has 50/s

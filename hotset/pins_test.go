@@ -3,6 +3,7 @@ package hotset
 import (
 	"testing"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -10,14 +11,14 @@ import (
 // payloads stay.
 func TestPins(t *testing.T) {
 	made := 0
-	var swapped []rules.Hot
-	s := New(func(h rules.Hot, old *int, had bool) *int {
+	var swapped []published.Hot
+	s := New(func(h published.Hot, old *int, had bool) *int {
 		if had {
 			return old
 		}
 		made++
 		return new(int)
-	}, Config[*int]{OnSwap: func(_ string, hot []rules.Hot) { swapped = hot }})
+	}, Config[*int]{OnSwap: func(_ string, hot []published.Hot) { swapped = hot }})
 	key := rules.Key{Rule: "r", Text: "GET /s?q=1"}
 	member := []byte(key.String())
 	is := func(what string, found, local, pinned bool) {
@@ -27,16 +28,16 @@ func TestPins(t *testing.T) {
 			t.Errorf("%s: %+v", what, e)
 		}
 	}
-	pin := []rules.Hot{{Key: key}}
+	pin := []published.Hot{{Key: key}}
 	s.SetPins(pin)
 	is("pinned", true, true, true)
-	s.Update("1", rules.Change{Hot: []rules.Hot{{Key: key, Low: 1}}})
+	s.Update("1", published.Change{Hot: []published.Hot{{Key: key, Low: 1}}})
 	is("published too", true, false, true)
 	s.SetPins(nil)
 	is("published", true, false, false)
 	s.SetPins(pin)
-	s.Mark(rules.Hot{Key: key, Low: 2})
-	s.Update("2", rules.Change{Cool: []rules.Hot{{Key: key}}})
+	s.Mark(published.Hot{Key: key, Low: 2})
+	s.Update("2", published.Change{Cool: []published.Hot{{Key: key}}})
 	is("marked and pinned", true, true, true)
 	s.SetPins(pin)
 	s.SetPins(nil)

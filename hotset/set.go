@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -16,15 +17,15 @@ type Writer interface {
 	// Update applies a change to the published keys. Until is on the local clock. For keys that
 	// cool, only Key need be set. version identifies the set after the change. Calls must not
 	// overlap with each other or with those of UpdateFleet.
-	Update(version string, change rules.Change)
+	Update(version string, change published.Change)
 	// UpdateFleet sets the number of instances and the suspects, whenever either has
 	// changed. The Writer may keep the slice.
-	UpdateFleet(fleet rules.Fleet)
+	UpdateFleet(fleet published.Fleet)
 }
 
 // Entry is a hot key in a snapshot. It is read, never changed.
 type Entry[P any] struct {
-	Hot     rules.Hot
+	Hot     published.Hot
 	Payload P
 	member  string
 	hash    uint64 // hash of the member
@@ -39,10 +40,10 @@ type Config[P any] struct {
 	// OnSwap is called after each new snapshot, with all keys that are hot, published
 	// or marked. Calls do not overlap. OnSwap must be quick, must not change the Set,
 	// and must not keep or change the slice.
-	OnSwap func(version string, hot []rules.Hot)
+	OnSwap func(version string, hot []published.Hot)
 	// OnFleet is called by [Set.UpdateFleet]. It must be quick. It may keep the
 	// suspects.
-	OnFleet func(rules.Fleet)
+	OnFleet func(published.Fleet)
 }
 
 const (
@@ -59,32 +60,32 @@ const (
 // has marked. Each hot key has a payload, such as its limiter, which it keeps from snapshot to
 // snapshot. A Set implements [Writer]. It is safe for concurrent use.
 type Set[P any] struct {
-	fill func(h rules.Hot, old P, had bool) P
+	fill func(h published.Hot, old P, had bool) P
 	cfg  Config[P]
 
 	maxCooled, maxMarks int
 
 	snapshot atomic.Pointer[snapshot[P]]
 
-	mu        sync.Mutex           // guards the rest, which only writers use
-	version   string               // version of the published set
-	published map[string]rules.Hot // published keys by member
-	marks     map[string]rules.Hot // marks by member, also while they are published
-	pins      map[string]rules.Hot // pins by member, also while they are published or marked
-	entries   map[string]*Entry[P] // what is in force of these
-	refused   int64                // number of marks for which there was no room
+	mu        sync.Mutex               // guards the rest, which only writers use
+	version   string                   // version of the published set
+	published map[string]published.Hot // published keys by member
+	marks     map[string]published.Hot // marks by member, also while they are published
+	pins      map[string]published.Hot // pins by member, also while they are published or marked
+	entries   map[string]*Entry[P]     // what is in force of these
+	refused   int64                    // number of marks for which there was no room
 	cooled    map[string]cooled[P]
 }
 
 // New returns an empty set. fill returns the payload of a key that became hot or has changed. If
 // the key was hot already, or becomes hot again within its KeepFor, had is true and old is its
 // last payload. fill must not use the Set.
-func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
+func New[P any](fill func(h published.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
 	s := &Set[P]{
 		fill:      fill,
 		cfg:       cfg,
-		published: make(map[string]rules.Hot),
-		marks:     make(map[string]rules.Hot),
+		published: make(map[string]published.Hot),
+		marks:     make(map[string]published.Hot),
 		entries:   make(map[string]*Entry[P]),
 		cooled:    make(map[string]cooled[P]),
 
@@ -102,8 +103,8 @@ func (s *Set[P]) Lookup(hash uint64, member []byte) *Entry[P] {
 }
 
 // All returns the hot keys, published or marked, the highest rate first.
-func (s *Set[P]) All() []rules.Hot {
-	var hot []rules.Hot
+func (s *Set[P]) All() []published.Hot {
+	var hot []published.Hot
 	for _, p := range s.snapshot.Load().places {
 		if p.hash != 0 {
 			hot = append(hot, p.entry.Hot)
@@ -114,14 +115,14 @@ func (s *Set[P]) All() []rules.Hot {
 }
 
 // SortByRate sorts keys by descending rate, and by key where rates are equal.
-func SortByRate(hot []rules.Hot) {
-	slices.SortFunc(hot, func(a, b rules.Hot) int {
+func SortByRate(hot []published.Hot) {
+	slices.SortFunc(hot, func(a, b published.Hot) int {
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), a.Key.Compare(b.Key))
 	})
 }
 
 // Update implements [Writer].
-func (s *Set[P]) Update(version string, change rules.Change) {
+func (s *Set[P]) Update(version string, change published.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -141,7 +142,7 @@ func (s *Set[P]) Update(version string, change rules.Change) {
 }
 
 // UpdateFleet implements [Writer].
-func (s *Set[P]) UpdateFleet(fleet rules.Fleet) {
+func (s *Set[P]) UpdateFleet(fleet published.Fleet) {
 	if s.cfg.OnFleet != nil {
 		s.cfg.OnFleet(fleet)
 	}
@@ -150,7 +151,7 @@ func (s *Set[P]) UpdateFleet(fleet rules.Fleet) {
 // Mark makes a key hot in this process until Unmark. While the key is published, the
 // published entry is in force instead of the mark. A mark for which there is no room is not made,
 // and is counted.
-func (s *Set[P]) Mark(h rules.Hot) {
+func (s *Set[P]) Mark(h published.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	member := h.Key.String()
@@ -179,7 +180,7 @@ func (s *Set[P]) Unmark(key rules.Key) {
 // SetPins replaces the pinned keys. A pinned key is hot in this process even if it is neither
 // published nor marked. If it is published or marked, that entry is in force instead of the pin,
 // with Pinned set.
-func (s *Set[P]) SetPins(pins []rules.Hot) {
+func (s *Set[P]) SetPins(pins []published.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(pins) == 0 && len(s.pins) == 0 {
@@ -187,7 +188,7 @@ func (s *Set[P]) SetPins(pins []rules.Hot) {
 	}
 	now := time.Now()
 	was := s.pins
-	s.pins = make(map[string]rules.Hot, len(pins))
+	s.pins = make(map[string]published.Hot, len(pins))
 	for _, h := range pins {
 		h.Local = true
 		member := h.Key.String()
@@ -265,7 +266,7 @@ func (s *Set[P]) swap(now time.Time) {
 	if s.cfg.OnSwap == nil {
 		return
 	}
-	hot := make([]rules.Hot, 0, len(s.entries))
+	hot := make([]published.Hot, 0, len(s.entries))
 	for _, e := range s.entries {
 		hot = append(hot, e.Hot)
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -23,7 +24,7 @@ type bucket struct {
 	full  time.Duration
 }
 
-func keepBucket(h rules.Hot, old *bucket, had bool) *bucket {
+func keepBucket(h published.Hot, old *bucket, had bool) *bucket {
 	if !had {
 		return &bucket{limit: h.Limit.N, full: 10 * time.Second}
 	}
@@ -39,17 +40,17 @@ func newBuckets(cfg Config[*bucket]) *Set[*bucket] {
 }
 
 // replace makes hot the published keys.
-func replace[P any](l *Set[P], version string, hot []rules.Hot) {
-	change := rules.Change{Hot: hot}
+func replace[P any](l *Set[P], version string, hot []published.Hot) {
+	change := published.Change{Hot: hot}
 	for _, h := range l.All() {
-		if !slices.ContainsFunc(hot, func(now rules.Hot) bool { return now.Key == h.Key }) {
+		if !slices.ContainsFunc(hot, func(now published.Hot) bool { return now.Key == h.Key }) {
 			change.Cool = append(change.Cool, h)
 		}
 	}
 	l.Update(version, change)
 }
 
-func find[P any](l *Set[P], h rules.Hot) *Entry[P] {
+func find[P any](l *Set[P], h published.Hot) *Entry[P] {
 	member := []byte(h.Key.String())
 	return l.Lookup(rules.Hash(member), member)
 }
@@ -61,14 +62,14 @@ func TestSetPayloads(t *testing.T) {
 		if find(l, a) != nil {
 			t.Fatal("hot from the start")
 		}
-		replace(l, "x:1", []rules.Hot{a, b})
+		replace(l, "x:1", []published.Hot{a, b})
 		first := find(l, a)
 		if first == nil || first.Hot != a || first.Payload.limit != 50 {
 			t.Fatalf("got %+v", first)
 		}
 		bucketA := first.Payload
 
-		replace(l, "x:2", []rules.Hot{a}) // b cools
+		replace(l, "x:2", []published.Hot{a}) // b cools
 		if find(l, b) != nil {
 			t.Error("b is still hot")
 		}
@@ -77,20 +78,20 @@ func TestSetPayloads(t *testing.T) {
 		}
 		changed := a
 		changed.Limit.N = 70
-		replace(l, "x:3", []rules.Hot{changed})
+		replace(l, "x:3", []published.Hot{changed})
 		if e := find(l, a); e.Payload != bucketA || e.Payload.limit != 70 || e.Hot.Limit.N != 70 {
 			t.Errorf("another limit: %+v", e)
 		}
 
 		replace(l, "x:4", nil)
 		time.Sleep(10*time.Second - 1)
-		replace(l, "x:5", []rules.Hot{a})
+		replace(l, "x:5", []published.Hot{a})
 		if e := find(l, a); e.Payload != bucketA {
 			t.Error("a flap within the time to full granted a fresh bucket")
 		}
 		replace(l, "x:6", nil)
 		time.Sleep(10 * time.Second)
-		replace(l, "x:7", []rules.Hot{a})
+		replace(l, "x:7", []published.Hot{a})
 		if e := find(l, a); e.Payload == bucketA {
 			t.Error("the bucket was kept beyond its time to full")
 		}
@@ -104,7 +105,7 @@ func TestSetCooledIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBuckets(Config[*bucket]{})
 		l.maxCooled = 10
-		var all []rules.Hot
+		var all []published.Hot
 		for i := range 100 {
 			all = append(all, hot(text(i), 100, 50))
 		}
@@ -125,7 +126,7 @@ func TestSetCooledIsBounded(t *testing.T) {
 func TestSetUpdateAndHook(t *testing.T) {
 	var swaps []string
 	var l *Set[*bucket]
-	l = newBuckets(Config[*bucket]{OnSwap: func(version string, now []rules.Hot) {
+	l = newBuckets(Config[*bucket]{OnSwap: func(version string, now []published.Hot) {
 		for _, h := range now {
 			if find(l, h) == nil {
 				t.Errorf("%s: told of %v before it is in force", version, h.Key)
@@ -133,9 +134,9 @@ func TestSetUpdateAndHook(t *testing.T) {
 		}
 		swaps = append(swaps, fmt.Sprint(version, len(now)))
 	}})
-	l.UpdateFleet(rules.Fleet{Instances: 1}) // without OnFleet there is no one to call
-	replace(l, "x:1", []rules.Hot{hot("a", 100, 50), hot("b", 300, 50)})
-	l.Update("x:2", rules.Change{Hot: []rules.Hot{hot("c", 200, 50)}, Cool: []rules.Hot{hot("a", 1, 50)}})
+	l.UpdateFleet(published.Fleet{Instances: 1}) // without OnFleet there is no one to call
+	replace(l, "x:1", []published.Hot{hot("a", 100, 50), hot("b", 300, 50)})
+	l.Update("x:2", published.Change{Hot: []published.Hot{hot("c", 200, 50)}, Cool: []published.Hot{hot("a", 1, 50)}})
 	l.Update("x:3", hots(hot("b", 150, 60)))
 	all := l.All()
 	if len(all) != 2 || all[0].Text != "c" || all[1].Text != "b" || all[1].Limit.N != 60 {
@@ -151,9 +152,9 @@ func TestSetUpdateAndHook(t *testing.T) {
 func TestSetMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		swaps := 0
-		l := newBuckets(Config[*bucket]{OnSwap: func(string, []rules.Hot) { swaps++ }})
+		l := newBuckets(Config[*bucket]{OnSwap: func(string, []published.Hot) { swaps++ }})
 		a, b := hot("a", 100, 50), hot("b", 100, 60)
-		in := func(h rules.Hot, local bool) *Entry[*bucket] {
+		in := func(h published.Hot, local bool) *Entry[*bucket] {
 			t.Helper()
 			h.Local = local
 			e := find(l, h)
@@ -168,24 +169,24 @@ func TestSetMarks(t *testing.T) {
 		if swaps != 1 {
 			t.Errorf("%d snapshots, want one: nothing changed", swaps)
 		}
-		published := a
-		published.Rate = 400
-		l.Update("x:1", hots(published, b)) // the aggregator agrees
-		if in(published, false).Payload != own {
+		listed := a
+		listed.Rate = 400
+		l.Update("x:1", hots(listed, b)) // the aggregator agrees
+		if in(listed, false).Payload != own {
 			t.Error("a fresh bucket when the mark was published")
 		}
 		in(b, false)
-		replace(l, "x:2", []rules.Hot{b})
+		replace(l, "x:2", []published.Hot{b})
 		if in(a, true).Payload != own {
 			t.Error("a fresh bucket when the mark was in force again")
 		}
-		l.Update("x:3", rules.Change{Cool: []rules.Hot{{Key: a.Key}}}) // it is not published
+		l.Update("x:3", published.Change{Cool: []published.Hot{{Key: a.Key}}}) // it is not listed
 		in(a, true)
-		l.Update("x:4", hots(published))
+		l.Update("x:4", hots(listed))
 		l.Unmark(a.Key)
-		in(published, false)
+		in(listed, false)
 		l.Unmark(a.Key)
-		l.Update("x:5", cools(published))
+		l.Update("x:5", cools(listed))
 		if find(l, a) != nil {
 			t.Error("hot, and neither published nor marked")
 		}
@@ -222,24 +223,24 @@ func TestSetMarksAreBounded(t *testing.T) {
 // marked ones are in force. A bucket stays with its key.
 func TestSetAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var swapped map[string]rules.Hot
-		l := newBuckets(Config[*bucket]{OnSwap: func(_ string, hot []rules.Hot) {
-			swapped = make(map[string]rules.Hot)
+		var swapped map[string]published.Hot
+		l := newBuckets(Config[*bucket]{OnSwap: func(_ string, hot []published.Hot) {
+			swapped = make(map[string]published.Hot)
 			for _, h := range hot {
 				swapped[h.Text] = h
 			}
 		}})
 		l.maxMarks = 3
-		published, marks, buckets := map[string]rules.Hot{}, map[string]rules.Hot{}, map[string]*bucket{}
+		listed, marks, buckets := map[string]published.Hot{}, map[string]published.Hot{}, map[string]*bucket{}
 		texts := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-		key := func() rules.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
+		key := func() published.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
 		steps := map[string]func(*rapid.T){
 			"replace": func(t *rapid.T) {
-				var hot []rules.Hot
-				clear(published)
+				var hot []published.Hot
+				clear(listed)
 				for range rapid.IntRange(0, 4).Draw(t, "keys") {
-					if h := key(); published[h.Text] == (rules.Hot{}) {
-						published[h.Text] = h
+					if h := key(); listed[h.Text] == (published.Hot{}) {
+						listed[h.Text] = h
 						hot = append(hot, h)
 					}
 				}
@@ -247,9 +248,9 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 			},
 			"update": func(t *rapid.T) {
 				h, c := key(), key()
-				published[h.Text] = h
-				delete(published, c.Text)
-				l.Update("", rules.Change{Hot: []rules.Hot{h}, Cool: []rules.Hot{c}})
+				listed[h.Text] = h
+				delete(listed, c.Text)
+				l.Update("", published.Change{Hot: []published.Hot{h}, Cool: []published.Hot{c}})
 			},
 			"mark": func(t *rapid.T) {
 				h := key()
@@ -266,8 +267,8 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				want := maps.Clone(marks)
-				maps.Copy(want, published)
-				got := make(map[string]rules.Hot)
+				maps.Copy(want, listed)
+				got := make(map[string]published.Hot)
 				for _, h := range l.All() {
 					got[h.Text] = h
 					e := find(l, h)
@@ -319,7 +320,7 @@ func TestLookupDuringSwaps(t *testing.T) {
 		defer close(done)
 		for i := range 3000 {
 			h := hot(text(i%pairs), float64(i), int64(i%7+1))
-			replace(l, "", []rules.Hot{h, hot(text(pairs+i%pairs), 1, 1)})
+			replace(l, "", []published.Hot{h, hot(text(pairs+i%pairs), 1, 1)})
 		}
 	})
 	for range 2 {
@@ -347,7 +348,7 @@ func TestLookupDuringSwaps(t *testing.T) {
 
 func TestLookupDoesNotAllocate(t *testing.T) {
 	l := newBuckets(Config[*bucket]{})
-	replace(l, "", []rules.Hot{hot("a", 1, 1)})
+	replace(l, "", []published.Hot{hot("a", 1, 1)})
 	hit, miss := []byte(hot("a", 1, 1).Key.String()), []byte("r b")
 	hitHash, missHash := rules.Hash(hit), rules.Hash(miss)
 	if n := testing.AllocsPerRun(1000, func() {
@@ -362,7 +363,7 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 func BenchmarkLookup(b *testing.B) {
 	for _, keys := range []int{0, 10, 1000} {
 		l := newBuckets(Config[*bucket]{})
-		var all []rules.Hot
+		var all []published.Hot
 		for i := range keys {
 			all = append(all, hot(text(i), 100, 50))
 		}
@@ -386,14 +387,14 @@ func BenchmarkLookup(b *testing.B) {
 
 func BenchmarkUpdate(b *testing.B) {
 	l := newBuckets(Config[*bucket]{})
-	var all []rules.Hot
+	var all []published.Hot
 	for i := range 1000 {
 		all = append(all, hot(text(i), 100, 50))
 	}
-	l.Update("", rules.Change{Hot: all})
+	l.Update("", published.Change{Hot: all})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		all[i%1000].Low++ // one entry differs
-		l.Update("", rules.Change{Hot: all[i%1000 : i%1000+1]})
+		l.Update("", published.Change{Hot: all[i%1000 : i%1000+1]})
 	}
 }

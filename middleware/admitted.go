@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,7 +23,7 @@ const (
 // key's requests since it became hot are reported as totals, so that a later report makes up for one
 // that was lost. If there are more keys, half of the places are for those with the most outcomes that were not
 // reported yet, or that were reported the longest time ago. Admitted is called about once a second.
-func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
+func (g *Guard) Admitted(limit int) (all []published.Admitted, more bool) {
 	g.sampling.Lock()
 	defer g.sampling.Unlock()
 	now, ruleset := time.Now(), g.rules.Load()
@@ -37,7 +38,7 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 			total = state.charged.Load()
 		}
 		a := state.sampleAdmitted(now, total)
-		if (a.N > 0 || a.Outcomes != rules.Outcomes{}) && a.Span > 0 && !h.Local {
+		if (a.N > 0 || a.Outcomes != published.Outcomes{}) && a.Span > 0 && !h.Local {
 			all, states = append(all, a), append(states, state)
 		}
 	}
@@ -46,7 +47,7 @@ func (g *Guard) Admitted(limit int) (all []rules.Admitted, more bool) {
 
 // chooseReported returns at most limit of the reports of states, those with the highest numbers
 // first.
-func (g *Guard) chooseReported(all []rules.Admitted, states []*hotState, limit int) []rules.Admitted {
+func (g *Guard) chooseReported(all []published.Admitted, states []*hotState, limit int) []published.Admitted {
 	order := make([]int, len(all))
 	for i := range order {
 		order[i] = i
@@ -62,7 +63,7 @@ func (g *Guard) chooseReported(all []rules.Admitted, states []*hotState, limit i
 		slices.SortFunc(order, byNumber)
 	}
 	g.reports++
-	chosen := make([]rules.Admitted, len(order))
+	chosen := make([]published.Admitted, len(order))
 	for place, i := range order {
 		chosen[place] = all[i]
 		states[i].reported, states[i].told = g.reports, all[i].Outcomes.Requests()
@@ -74,7 +75,7 @@ func (g *Guard) chooseReported(all []rules.Admitted, states []*hotState, limit i
 // totals. The first numbers of a new state are since it was made. A state from an earlier time
 // as a hot key, whose samples are all too old, begins with its present totals. The caller holds the
 // guard's sampling.
-func (h *hotState) sampleAdmitted(now time.Time, total int64) rules.Admitted {
+func (h *hotState) sampleAdmitted(now time.Time, total int64) published.Admitted {
 	old := now.Add(-admittedFor - admittedEvery)
 	onHot, ever, hot := h.onHot(), h.outcomesEver(), h.heat.Load()
 	s := slices.DeleteFunc(h.admitted, func(s admittedSample) bool { return s.when.Before(old) })
@@ -86,9 +87,9 @@ func (h *hotState) sampleAdmitted(now time.Time, total int64) rules.Admitted {
 		}
 	}
 	first := &s[0]
-	a := rules.Admitted{
+	a := published.Admitted{
 		ID: h.id, N: max(0, total-first.total), Span: now.Sub(first.when),
-		OnHot:  rules.OnHotCounts{Stored: onHot.Stored - first.onHot.Stored, Joined: onHot.Joined - first.onHot.Joined, Alone: onHot.Alone - first.onHot.Alone},
+		OnHot:  published.OnHotCounts{Stored: onHot.Stored - first.onHot.Stored, Joined: onHot.Joined - first.onHot.Joined, Alone: onHot.Alone - first.onHot.Alone},
 		Lately: ever.Minus(first.ever), Outcomes: ever.Minus(hot.before), Since: hot.since,
 	}
 	if a.OnHot.Alone > 0 {

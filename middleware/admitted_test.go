@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -23,10 +24,10 @@ func testAdmitted(t *testing.T) {
 		hotRule(t, "key", "GET /s", byNames("q"), 3600*1000, 2), costRule(t, "bytes", rules.Bytes, 3600*1000, 10),
 	}})
 	f.heat(t, "key GET /s?q=1", "bytes GET /s?q=1")
-	check := func(when string, want ...rules.Admitted) {
+	check := func(when string, want ...published.Admitted) {
 		t.Helper()
 		got, more := f.Admitted(2)
-		got = slices.DeleteFunc(withoutOutcomes(got), func(a rules.Admitted) bool { return a.N == 0 })
+		got = slices.DeleteFunc(withoutOutcomes(got), func(a published.Admitted) bool { return a.N == 0 })
 		if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) || more {
 			t.Errorf("%s: %+v, %v; want %+v", when, got, more, want)
 		}
@@ -41,7 +42,7 @@ func testAdmitted(t *testing.T) {
 		_, ticket := f.Begin(search)
 		ticket.End(Cost{Bytes: 5})
 	}
-	check("at first", rules.Admitted{ID: id("bytes GET /s?q=1"), N: 10, Span: time.Second}, rules.Admitted{ID: id("key GET /s?q=1"), N: 2, Span: time.Second})
+	check("at first", published.Admitted{ID: id("bytes GET /s?q=1"), N: 10, Span: time.Second}, published.Admitted{ID: id("key GET /s?q=1"), N: 2, Span: time.Second})
 	if got, more := f.Admitted(1); len(got) != 1 || !more {
 		t.Errorf("%+v, %v", got, more)
 	}
@@ -50,17 +51,17 @@ func testAdmitted(t *testing.T) {
 		f.Check(search)
 		f.Admitted(2)
 	}
-	check("later", rules.Admitted{ID: id("key GET /s?q=1"), N: 10, Span: 10 * time.Second})
+	check("later", published.Admitted{ID: id("key GET /s?q=1"), N: 10, Span: 10 * time.Second})
 	for _, entry := range f.hot.All() {
 		if s := f.stateOf(entry.Key).admitted; cap(s) > 20 {
 			t.Errorf("%d samples", cap(s))
 		}
 	}
-	f.SetControls([]rules.Control{{Key: rules.Key{Rule: "key", Text: "GET /s?q=1"}, Action: rules.ControlAllow, Until: time.Now().Add(time.Hour)}})
+	f.SetControls([]published.Control{{Key: rules.Key{Rule: "key", Text: "GET /s?q=1"}, Action: published.ControlAllow, Until: time.Now().Add(time.Hour)}})
 	for range 50 {
 		f.Check(search)
 	}
-	check("allowed by an operator", rules.Admitted{ID: id("key GET /s?q=1"), N: 10, Span: 10 * time.Second})
+	check("allowed by an operator", published.Admitted{ID: id("key GET /s?q=1"), N: 10, Span: 10 * time.Second})
 	advance(time.Hour)
 	check("after a pause")
 	advance(time.Second)
@@ -108,13 +109,13 @@ func testAdmittedOnHot(t *testing.T) {
 	serve("/s?q=1", 1, Refused, "")
 	serve("/s?q=1", 1, Left, "")
 	serve("/l?q=1", 2, Stored, "")
-	counts := rules.OnHotCounts{Stored: 7, Joined: 3, Alone: 3, AloneFor: "set-cookie"}
-	want := []rules.Admitted{
+	counts := published.OnHotCounts{Stored: 7, Joined: 3, Alone: 3, AloneFor: "set-cookie"}
+	want := []published.Admitted{
 		{ID: limiter.KeyID([]byte("key GET /s?q=1")), N: 4, Span: time.Second, OnHot: counts},
-		{ID: limiter.KeyID([]byte("listed GET /l?q=1")), Span: time.Second, OnHot: rules.OnHotCounts{Stored: 2}},
+		{ID: limiter.KeyID([]byte("listed GET /l?q=1")), Span: time.Second, OnHot: published.OnHotCounts{Stored: 2}},
 	}
 	got, more := f.Admitted(2)
-	if o := got[0].Outcomes; o != (rules.Outcomes{Passed: 4, Refused: 1, Served: 10}) || o != got[0].Lately {
+	if o := got[0].Outcomes; o != (published.Outcomes{Passed: 4, Refused: 1, Served: 10}) || o != got[0].Lately {
 		t.Errorf("%+v, lately %+v", o, got[0].Lately)
 	}
 	if got := withoutOutcomes(got); !reflect.DeepEqual(got, want) || more {
@@ -130,16 +131,16 @@ func testAdmittedOnHot(t *testing.T) {
 		f.Admitted(2)
 	}
 	serve("/s?q=1", 5, Stored, "")
-	want = []rules.Admitted{{ID: want[0].ID, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 5}}, {ID: want[1].ID, Span: 10 * time.Second}}
+	want = []published.Admitted{{ID: want[0].ID, Span: 10 * time.Second, OnHot: published.OnHotCounts{Stored: 5}}, {ID: want[1].ID, Span: 10 * time.Second}}
 	if got, _ := f.Admitted(2); !reflect.DeepEqual(withoutOutcomes(got), want) {
 		t.Errorf("later: %+v, want %+v", got, want)
 	}
 }
 
-func withoutOutcomes(all []rules.Admitted) []rules.Admitted {
+func withoutOutcomes(all []published.Admitted) []published.Admitted {
 	all = slices.Clone(all)
 	for i := range all {
-		all[i].Lately, all[i].Outcomes, all[i].Since = rules.Outcomes{}, rules.Outcomes{}, time.Time{}
+		all[i].Lately, all[i].Outcomes, all[i].Since = published.Outcomes{}, published.Outcomes{}, time.Time{}
 	}
 	return all
 }
@@ -157,13 +158,13 @@ func testHotKeyOutcomes(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "key", "GET /s", byNames("q"), 3600, 10), waits, busy}}, WithClock(func() time.Duration { return time.Since(start) }))
 	since := time.UnixMilli(1_700_000_000_000)
 	heat := func(rule, text string, since time.Time) {
-		replaceHot(f.hot, "", []rules.Hot{{Key: rules.Key{Rule: rule, Text: text}, Mode: rules.ModeLimit, Since: since}})
+		replaceHot(f.hot, "", []published.Hot{{Key: rules.Key{Rule: rule, Text: text}, Mode: rules.ModeLimit, Since: since}})
 	}
-	check := func(when string, want rules.Outcomes, since time.Time) {
+	check := func(when string, want published.Outcomes, since time.Time) {
 		t.Helper()
 		time.Sleep(time.Second)
 		got, _ := f.Admitted(9)
-		if want == (rules.Outcomes{}) && len(got) == 0 {
+		if want == (published.Outcomes{}) && len(got) == 0 {
 			return
 		}
 		if len(got) != 1 || got[0].Outcomes != want || !got[0].Since.Equal(since) {
@@ -176,26 +177,26 @@ func testHotKeyOutcomes(t *testing.T) {
 		}
 	}
 	key := rules.Key{Rule: "key", Text: "GET /s?q=1"}
-	f.hot.Mark(rules.Hot{Key: key, Mode: rules.ModeLimit, Since: start})
+	f.hot.Mark(published.Hot{Key: key, Mode: rules.ModeLimit, Since: start})
 	ask("/s", 4)
-	check("hot here alone", rules.Outcomes{}, start)
+	check("hot here alone", published.Outcomes{}, start)
 	heat(key.Rule, key.Text, since)
 	ask("/s", 9)
-	check("published", rules.Outcomes{Passed: 11, Refused: 2}, since)
-	f.SetControls([]rules.Control{{Key: key, Action: rules.ControlBlock, Until: time.Now().Add(time.Hour)}})
+	check("published", published.Outcomes{Passed: 11, Refused: 2}, since)
+	f.SetControls([]published.Control{{Key: key, Action: published.ControlBlock, Until: time.Now().Add(time.Hour)}})
 	ask("/s", 5)
-	check("blocked", rules.Outcomes{Passed: 11, Refused: 7}, since)
+	check("blocked", published.Outcomes{Passed: 11, Refused: 7}, since)
 	f.SetControls(nil)
 	f.hot.Unmark(key)
 	replaceHot(f.hot, "", nil)
 	ask("/s", 3)
 	heat(key.Rule, key.Text, since.Add(time.Minute))
 	ask("/s", 2)
-	check("hot again", rules.Outcomes{Passed: 2}, since.Add(time.Minute))
+	check("hot again", published.Outcomes{Passed: 2}, since.Add(time.Minute))
 
 	heat("waits", "GET /w?q=1", since)
 	ask("/w", 3)
-	check("waiting", rules.Outcomes{Passed: 3, Waited: 2}, since)
+	check("waiting", published.Outcomes{Passed: 3, Waited: 2}, since)
 	heat("busy", "GET /b?q=1", since)
 	req := Request{Method: "GET", Path: "/b", Query: "q=1"}
 	_, ticket := f.Begin(req)
@@ -208,7 +209,7 @@ func testHotKeyOutcomes(t *testing.T) {
 	time.Sleep(time.Second)
 	ticket.End(Cost{})
 	<-done
-	check("waiting for a permit", rules.Outcomes{Passed: 2, Waited: 1}, since)
+	check("waiting for a permit", published.Outcomes{Passed: 2, Waited: 1}, since)
 }
 
 // If there are more hot keys than a report has room for, each is reported sooner or later.

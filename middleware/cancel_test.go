@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -39,17 +40,17 @@ func TestHeldRequestsAreCanceled(t *testing.T) {
 	for name, c := range map[string]struct {
 		query  string
 		before bool // whether the key is held before the request
-		stage  rules.HoldStage
+		stage  published.HoldStage
 		spared bool
 		want   error
 	}{
-		"held while it runs": {query: "q=1", stage: rules.HoldTrial, want: ErrHeld},
-		"kept":               {query: "q=1", stage: rules.HoldKept, want: ErrHeld},
-		"with a permit":      {query: "q=1", stage: rules.HoldTrial, before: true},
-		"suspected":          {query: "q=1", stage: rules.HoldSuspected},
-		"exempt":             {query: "q=1", stage: rules.HoldTrial, spared: true},
-		"another key":        {query: "q=2", stage: rules.HoldTrial},
-		"another rule":       {query: "p=1", stage: rules.HoldTrial},
+		"held while it runs": {query: "q=1", stage: published.HoldTrial, want: ErrHeld},
+		"kept":               {query: "q=1", stage: published.HoldKept, want: ErrHeld},
+		"with a permit":      {query: "q=1", stage: published.HoldTrial, before: true},
+		"suspected":          {query: "q=1", stage: published.HoldSuspected},
+		"exempt":             {query: "q=1", stage: published.HoldTrial, spared: true},
+		"another key":        {query: "q=2", stage: published.HoldTrial},
+		"another rule":       {query: "p=1", stage: published.HoldTrial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/rules"
@@ -81,7 +82,7 @@ func (r *request) claimPermits(cl *claim, key string) {
 
 // claimHold adds to r.pending the permit of a back end to acquire. Permits of back ends come before
 // those of keys, in the order of their names, so that all requests acquire them in the same order.
-func (r *request) claimHold(cl *claim, h *rules.Hold) {
+func (r *request) claimHold(cl *claim, h *published.Hold) {
 	p := permitClaim{claim: *cl, key: holdKey(h.Pool), class: r.classOf(cl), hold: h}
 	if r.ticket != nil {
 		for i := len(r.ticket.owed) - 1; i >= 0 && r.ticket.owed[i].rule == cl.rule.rule && r.ticket.owed[i].hash == cl.hash; i-- {

@@ -11,19 +11,20 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // control puts exactly these controls in force, each an action, a space and a member.
 func (f *fixture) control(tb testing.TB, orders ...[2]string) {
 	tb.Helper()
-	var list []rules.Control
+	var list []published.Control
 	for _, o := range orders {
 		key, ok := rules.ParseKey(o[1])
 		if !ok {
 			tb.Fatalf("%q is no member", o[1])
 		}
-		list = append(list, rules.Control{Key: key, Action: rules.ControlAction(o[0]), Until: time.Now().Add(time.Hour)})
+		list = append(list, published.Control{Key: key, Action: published.ControlAction(o[0]), Until: time.Now().Add(time.Hour)})
 	}
 	f.SetControls(list)
 }
@@ -256,13 +257,13 @@ func TestPinsForgiveNothing(t *testing.T) {
 	take()
 	f.control(t)
 	take()
-	f.hot.Mark(rules.Hot{Key: key})
+	f.hot.Mark(published.Hot{Key: key})
 	f.heat(t)
 	take()
 	f.control(t, [2]string{"pin", member})
 	f.hot.Unmark(key)
 	take()
-	replaceHot(f.hot, "", []rules.Hot{{Key: key, Spared: true, Usual: true}})
+	replaceHot(f.hot, "", []published.Hot{{Key: key, Spared: true, Usual: true}})
 	take()
 	f.control(t)
 	if d := f.Check(ofQ("1")); d.Reason != rules.ReasonNone {
@@ -389,12 +390,12 @@ func TestControlsTakePrecedence(t *testing.T) {
 // An explanation states the effect of controls.
 func TestExplainControls(t *testing.T) {
 	ruleset := &rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}
-	for action, allowed := range map[rules.ControlAction]bool{rules.ControlBlock: false, rules.ControlAllow: true, rules.ControlPin: true} {
-		x, err := Explain(ofQ("1"), ExplainConfig{Rules: ruleset, Controls: []rules.Control{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: action}}})
+	for action, allowed := range map[published.ControlAction]bool{published.ControlBlock: false, published.ControlAllow: true, published.ControlPin: true} {
+		x, err := Explain(ofQ("1"), ExplainConfig{Rules: ruleset, Controls: []published.Control{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: action}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(x.Keys) != 1 || x.Decision.Allowed != allowed || x.Over.Allowed != (action == rules.ControlAllow) {
+		if len(x.Keys) != 1 || x.Decision.Allowed != allowed || x.Over.Allowed != (action == published.ControlAllow) {
 			t.Errorf("%s: %+v", action, x)
 		} else if fmt.Sprint(x.Keys[0].Control) != string(action) {
 			t.Errorf("%s: %+v", action, x.Keys[0])

@@ -1,6 +1,9 @@
 package middleware
 
-import "github.com/hotparam/hotparam/rules"
+import (
+	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/rules"
+)
 
 // beginControls prepares for the keys of a rule.
 func (r *request) beginControls(c *candidate, all *controls) {
@@ -39,8 +42,8 @@ func (r *request) useControlledKey(c *candidate) {
 	default:
 		cl.spec = found.spec
 	}
-	x.blocked = x.blocked || key.action == rules.ControlBlock
-	x.allowed = x.allowed || key.action == rules.ControlAllow
+	x.blocked = x.blocked || key.action == published.ControlBlock
+	x.allowed = x.allowed || key.action == published.ControlAllow
 	if !key.denied {
 		r.countKey(&cl, whole)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
@@ -95,7 +96,7 @@ rules:
 	phone := middleware.Request{Method: "GET", Pattern: "GET /search", Path: "/search", Query: "q=phone"}
 	fmt.Println(guard.Check(phone).Reason, guard.Check(phone).Reason)
 
-	guard.HotSet().Update("1", rules.Change{Hot: []rules.Hot{{
+	guard.HotSet().Update("1", published.Change{Hot: []published.Hot{{
 		Key: rules.Key{Rule: "search", Text: "GET /search?q=phone"},
 	}}})
 	fmt.Println(guard.Check(phone).Reason, guard.Check(phone).Reason)

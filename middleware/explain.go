@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
@@ -19,9 +20,9 @@ import (
 type ExplainConfig struct {
 	Rules *rules.Rules
 	// Hot are the keys that are hot now.
-	Hot []rules.Hot
+	Hot []published.Hot
 	// Controls are the controls in force.
-	Controls []rules.Control
+	Controls []published.Control
 	// Fit shortens the text of a key to the form that is counted, as Fit of the
 	// [collector.Sink] that sends the counts does. If Fit is nil, texts of up to
 	// [rules.MaxText] fit.
@@ -97,7 +98,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	if err != nil {
 		return err
 	}
-	g.HotSet().Update("", rules.Change{Hot: c.Hot})
+	g.HotSet().Update("", published.Change{Hot: c.Hot})
 	g.SetControls(c.Controls)
 	g.explain(in, t)
 	if n := g.stats.Panics.Load(); n > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,7 +30,7 @@ func explainRequest(t *testing.T, ruleset *rules.Rules, r *http.Request, hot ...
 	t.Helper()
 	c := ExplainConfig{Rules: ruleset}
 	for _, key := range hot {
-		c.Hot = append(c.Hot, rules.Hot{Key: key, Rate: 300, Until: time.Now().Add(time.Minute)})
+		c.Hot = append(c.Hot, published.Hot{Key: key, Rate: 300, Until: time.Now().Add(time.Minute)})
 	}
 	x, err := Explain(Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, HTTP: r}, c)
 	if err != nil {
@@ -151,7 +152,7 @@ func TestExplainExactLimits(t *testing.T) {
 	ruleset := explainFile(t, explainedRules)
 	in := Request{Method: http.MethodGet, Path: "/t"}
 	key := rules.Key{Rule: "tenants", Text: "GET /t?ctx:tenant=acme"}
-	x, err := Explain(in, ExplainConfig{Rules: ruleset, Hot: []rules.Hot{{Key: key}}, Options: []Option{WithParam("tenant", func(context.Context) string { return "acme" })}})
+	x, err := Explain(in, ExplainConfig{Rules: ruleset, Hot: []published.Hot{{Key: key}}, Options: []Option{WithParam("tenant", func(context.Context) string { return "acme" })}})
 	if err != nil {
 		t.Fatal(err)
 	}

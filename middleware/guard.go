@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -87,8 +88,8 @@ type controls map[string]*ruleControls
 
 // ruleControls are the controls of one rule's keys.
 type ruleControls struct {
-	actions   map[string]rules.ControlAction // by member
-	overrides bool                           // whether some are not pins; the hot set has the pins
+	actions   map[string]published.ControlAction // by member
+	overrides bool                               // whether some are not pins; the hot set has the pins
 }
 
 // forRule returns the controls of a rule, or nil if there are none.
@@ -102,7 +103,7 @@ func (c *controls) forRule(rule string) *ruleControls {
 // controlState holds the controls that [Guard.SetControls] was given.
 type controlState struct {
 	mu      sync.Mutex // locked after sharing.mu, and before the hot set's lock
-	given   []rules.Control
+	given   []published.Control
 	ignored map[rules.Key]bool // keys whose controls have been logged as ignored
 }
 

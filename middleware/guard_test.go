@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -50,7 +51,7 @@ func TestBucketIsKept(t *testing.T) {
 	f.Check(search)
 	key, _ := rules.ParseKey("r GET /s?q=1")
 	for i := range 20 { // with other counts and other keys each time
-		replaceHot(f.hot, fmt.Sprint(i), []rules.Hot{
+		replaceHot(f.hot, fmt.Sprint(i), []published.Hot{
 			{Key: key, Low: int64(i), Rate: float64(i)},
 			{Key: rules.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
 		})
@@ -62,7 +63,7 @@ func TestBucketIsKept(t *testing.T) {
 	if len(hot) != 2 || hot[0].Key != key || hot[0].Passed != 4 || hot[0].Refused != 1 {
 		t.Errorf("hot keys %+v", hot)
 	}
-	f.HotSet().Update("", rules.Change{Cool: []rules.Hot{{Key: key}}})
+	f.HotSet().Update("", published.Change{Cool: []published.Hot{{Key: key}}})
 	if n := tokens(f, search); n != 1000 {
 		t.Errorf("a key that cooled is refused after %d", n)
 	}
@@ -95,8 +96,8 @@ func TestFlapGrantsNoBurst(t *testing.T) {
 func TestOnSwap(t *testing.T) {
 	var versions []string
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
-		WithOnSwap(func(version string, hot []rules.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
-	replaceHot(f.hot, "x:", []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /"}}})
+		WithOnSwap(func(version string, hot []published.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
+	replaceHot(f.hot, "x:", []published.Hot{{Key: rules.Key{Rule: "r", Text: "GET /"}}})
 	if len(versions) != 1 || versions[0] != "x:1" {
 		t.Errorf("%q", versions)
 	}
@@ -264,9 +265,9 @@ func TestConcurrentChecks(t *testing.T) {
 				return
 			default:
 			}
-			hot := []rules.Hot{{Key: key, Low: int64(i)}}
+			hot := []published.Hot{{Key: key, Low: int64(i)}}
 			if i%2 == 0 {
-				hot = append(hot, rules.Hot{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}})
+				hot = append(hot, published.Hot{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}})
 			}
 			replaceHot(f.hot, fmt.Sprint(i), hot)
 			f.HotKeys()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -24,20 +25,20 @@ func autoRule(tb testing.TB, id, pool string, names ...string) rules.Rule {
 }
 
 // holds makes exactly these members hot, and holds them to so many permits of the pool.
-func (f *fixture) holds(tb testing.TB, pool string, permits int64, stage rules.HoldStage, members ...string) {
+func (f *fixture) holds(tb testing.TB, pool string, permits int64, stage published.HoldStage, members ...string) {
 	tb.Helper()
 	replaceHot(f.hot, "", heldKeys(tb, pool, permits, stage, members...))
 }
 
-func heldKeys(tb testing.TB, pool string, permits int64, stage rules.HoldStage, members ...string) []rules.Hot {
+func heldKeys(tb testing.TB, pool string, permits int64, stage published.HoldStage, members ...string) []published.Hot {
 	tb.Helper()
-	hot := make([]rules.Hot, len(members))
+	hot := make([]published.Hot, len(members))
 	for i, m := range members {
 		key, ok := rules.ParseKey(m)
 		if !ok {
 			tb.Fatalf("%q is no member", m)
 		}
-		hot[i] = rules.Hot{Key: key, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: pool, Permits: permits, Stage: stage}}
+		hot[i] = published.Hot{Key: key, Mode: rules.ModeLimit, Hold: &published.Hold{Pool: pool, Permits: permits, Stage: stage}}
 	}
 	return hot
 }
@@ -54,17 +55,17 @@ func TestHeldKeysShareTheirPool(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{autoRule(t, "a", "db", "q"), autoRule(t, "b", "db", "p"), autoRule(t, "c", "", "z")}})
 	of := func(query string) Request { return get("GET /s", "/s", query) }
 	members := []string{"a GET /s?q=1", "a GET /s?q=2", "b GET /s?p=1"}
-	f.holds(t, "db", 1, rules.HoldTrial, members...)
+	f.holds(t, "db", 1, published.HoldTrial, members...)
 	first := letIn(t, f, of("q=1"))
 	wantBusy(t, f, of("q=1"))
 	wantBusy(t, f, of("q=2"))
 	wantBusy(t, f, of("p=1"))
 	letIn(t, f, of("q=3")).End(Cost{}) // is not hot
 	letIn(t, f, of("z=1")).End(Cost{}) // has another pool
-	f.holds(t, "db", 2, rules.HoldKept, members...)
+	f.holds(t, "db", 2, published.HoldKept, members...)
 	second := letIn(t, f, of("p=1"))
 	wantBusy(t, f, of("q=2"))
-	f.holds(t, "db", 1, rules.HoldKept, members...)
+	f.holds(t, "db", 1, published.HoldKept, members...)
 	second.End(Cost{})
 	wantBusy(t, f, of("q=2"))
 	first.End(Cost{})
@@ -77,7 +78,7 @@ func TestHeldKeysShareTheirPool(t *testing.T) {
 // A request of several held keys of a pool takes one permit.
 func TestHeldRequestTakesOnePermit(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{autoRule(t, "a", "db", "q"), autoRule(t, "b", "db", "p"), autoRule(t, "c", "db", "p", "q")}})
-	f.holds(t, "db", 1, rules.HoldKept, "a GET /s?q=1", "a GET /s?q=2", "b GET /s?p=1", "c GET /s?p=1&q=1")
+	f.holds(t, "db", 1, published.HoldKept, "a GET /s?q=1", "a GET /s?q=2", "b GET /s?p=1", "c GET /s?p=1&q=1")
 	both := get("GET /s", "/s", "q=1&q=2&p=1")
 	for range 2 {
 		ticket := letIn(t, f, both)
@@ -100,9 +101,9 @@ func TestHeldOrder(t *testing.T) {
 	own := autoRule(t, "a", "", "q")
 	own.Limit.Concurrency = 3
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{own, autoRule(t, "b", "y", "q"), autoRule(t, "c", "x", "q"), autoRule(t, "d", "y", "q")}})
-	var hot []rules.Hot
+	var hot []published.Hot
 	for rule, pool := range map[string]string{"a": "a", "b": "y", "c": "x", "d": "y"} {
-		hot = append(hot, rules.Hot{Key: rules.Key{Rule: rule, Text: "GET /s?q=1"}, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: pool, Permits: 1, Stage: rules.HoldKept}})
+		hot = append(hot, published.Hot{Key: rules.Key{Rule: rule, Text: "GET /s?q=1"}, Mode: rules.ModeLimit, Hold: &published.Hold{Pool: pool, Permits: 1, Stage: published.HoldKept}})
 	}
 	replaceHot(f.hot, "", hot)
 	in := ofQ("1")
@@ -124,7 +125,7 @@ func TestHeldToNone(t *testing.T) {
 	waits := autoRule(t, "r", "", "q")
 	waits.Limit.Mode, waits.Limit.Wait = rules.ModeWait, time.Minute
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{waits}})
-	f.holds(t, "r", 0, rules.HoldTrial, "r GET /s?q=1")
+	f.holds(t, "r", 0, published.HoldTrial, "r GET /s?q=1")
 	w := httptest.NewRecorder()
 	f.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was served") })).ServeHTTP(w, httptest.NewRequest("GET", "/s?q=1", nil))
 	if w.Code != 503 || w.Header().Get("Retry-After") == "" {
@@ -139,7 +140,7 @@ func TestHeldWaits(t *testing.T) {
 		waits := autoRule(t, "r", "", "q")
 		waits.Limit.Mode, waits.Limit.Wait = rules.ModeWait, time.Second
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{waits}})
-		f.holds(t, "r", 1, rules.HoldKept, "r GET /s?q=1", "r GET /s?q=2")
+		f.holds(t, "r", 1, published.HoldKept, "r GET /s?q=1", "r GET /s?q=2")
 		first := letIn(t, f, ofQ("1"))
 		time.AfterFunc(700*time.Millisecond, func() { first.End(Cost{}) })
 		start := time.Now()
@@ -158,7 +159,7 @@ func TestNotHeld(t *testing.T) {
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{autoRule(t, "r", "", "q")}})
 	for name, heat := range map[string]func(){
 		"no hold":   func() { f.heat(t, "r GET /s?q=1") },
-		"suspected": func() { f.holds(t, "r", 0, rules.HoldSuspected, "r GET /s?q=1") },
+		"suspected": func() { f.holds(t, "r", 0, published.HoldSuspected, "r GET /s?q=1") },
 		"unknown":   func() { f.holds(t, "r", 0, "later", "r GET /s?q=1") },
 	} {
 		heat()
@@ -175,7 +176,7 @@ func TestHeldShadow(t *testing.T) {
 	shadow := autoRule(t, "r", "", "q")
 	shadow.Limit.Mode = rules.ModeShadow
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{shadow}})
-	f.holds(t, "r", 0, rules.HoldKept, "r GET /s?q=1")
+	f.holds(t, "r", 0, published.HoldKept, "r GET /s?q=1")
 	want(t, f.Check(ofQ("1")), rules.Decision{Allowed: true, Reason: rules.ReasonShadow, Rule: "r"})
 	if key := f.HotKeys()[0]; key.Passed != 0 || key.Refused != 1 {
 		t.Errorf("%+v", key)
@@ -190,7 +191,7 @@ func TestHeldExceptions(t *testing.T) {
 		{Values: []rules.QueryMatch{{Name: "q", Value: "two"}}, Limit: &rules.Limit{Concurrency: 2, Mode: rules.ModeLimit}},
 	}
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{r}})
-	f.holds(t, "r", 0, rules.HoldKept, "r GET /s?q=vip", "r GET /s?q=two", "r GET /s?q=1", "r GET /s?q=allowed")
+	f.holds(t, "r", 0, published.HoldKept, "r GET /s?q=vip", "r GET /s?q=two", "r GET /s?q=1", "r GET /s?q=allowed")
 	f.control(t, [2]string{"allow", "r GET /s?q=allowed"}, [2]string{"pin", "r GET /s?q=pinned"})
 	for _, value := range []string{"vip", "allowed", "pinned"} {
 		if d := f.Check(ofQ(value)); !d.Allowed {
@@ -230,7 +231,7 @@ func TestHeldOverInstances(t *testing.T) {
 		r := autoRule(t, "r", "db", "q")
 		r.Limit.Outage = away
 		f := newFixture(t, rules.Rules{Rules: []rules.Rule{r}}, WithSemaphore(all))
-		f.holds(t, "db", 1, rules.HoldKept, "r GET /s?q=1", "r GET /s?q=2")
+		f.holds(t, "db", 1, published.HoldKept, "r GET /s?q=1", "r GET /s?q=2")
 		return f
 	}
 	one, two := instance(""), instance("")
@@ -260,7 +261,7 @@ func TestHeldOverInstances(t *testing.T) {
 func TestExplainHeld(t *testing.T) {
 	ruleset := &rules.Rules{Namespace: "test", Rules: []rules.Rule{autoRule(t, "r", "", "q")}}
 	for permits, within := range map[int64]bool{0: false, 2: true} {
-		hot := []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: "r", Permits: permits, Stage: rules.HoldKept}}}
+		hot := []published.Hot{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Mode: rules.ModeLimit, Hold: &published.Hold{Pool: "r", Permits: permits, Stage: published.HoldKept}}}
 		x, err := Explain(ofQ("1"), ExplainConfig{Rules: ruleset, Hot: hot})
 		if err != nil || x.Decision.Allowed != within || x.Over.Allowed || x.Over.Reason != rules.ReasonBusy {
 			t.Errorf("%d permits: %+v, over %+v, %v", permits, x.Decision, x.Over, err)

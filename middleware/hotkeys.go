@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
@@ -16,9 +17,9 @@ func (g *Guard) HotSet() hotset.Writer { return g.hot }
 // HotKey is a hot key with the numbers of its passed and refused requests in this process
 // since it became hot.
 type HotKey struct {
-	rules.Hot
+	published.Hot
 	Passed, Refused int64
-	OnHot           rules.OnHotCounts // in neither Passed nor Refused, apart from those in Alone
+	OnHot           published.OnHotCounts // in neither Passed nor Refused, apart from those in Alone
 }
 
 // HotKeys returns the keys that are hot now, the highest rate first. Local is set for keys
@@ -46,7 +47,7 @@ func (g *Guard) stateOf(k rules.Key) *hotState {
 
 // newHotState returns the key's old state if it exists, or a new one with a bucket by this
 // process's rules.
-func (g *Guard) newHotState(h rules.Hot, old *hotState, exists bool) *hotState {
+func (g *Guard) newHotState(h published.Hot, old *hotState, exists bool) *hotState {
 	if !exists {
 		old = g.firstHotState(&h)
 	}
@@ -55,7 +56,7 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, exists bool) *hotState {
 }
 
 // firstHotState returns the state of a key that has none in the hot set.
-func (g *Guard) firstHotState(h *rules.Hot) *hotState {
+func (g *Guard) firstHotState(h *published.Hot) *hotState {
 	r := g.rules.Load().byID(h.Rule)
 	if r != nil && r.heated != nil {
 		if state := r.heated[h.Key.String()]; state != nil {

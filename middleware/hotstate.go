@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/middleware/internal/backoff"
@@ -73,14 +74,14 @@ func (h *hotState) revoke() {
 
 // heat is a time for which a key is hot.
 type heat struct {
-	since  time.Time      // when it became hot, as published
-	local  bool           // whether only this instance has found it hot
-	before rules.Outcomes // the state's outcomes when it became hot
+	since  time.Time          // when it became hot, as published
+	local  bool               // whether only this instance has found it hot
+	before published.Outcomes // the state's outcomes when it became hot
 }
 
 // beginHeat records that the key is hot by this entry. The entry of a key that was hot here alone
 // continues its time. It is called before requests see the entry.
-func (h *hotState) beginHeat(hot *rules.Hot) {
+func (h *hotState) beginHeat(hot *published.Hot) {
 	switch now := h.heat.Load(); {
 	case now == nil:
 		h.heat.Store(&heat{since: hot.Since, local: hot.Local})
@@ -93,8 +94,8 @@ func (h *hotState) beginHeat(hot *rules.Hot) {
 }
 
 // outcomesEver returns the outcomes since the state was made.
-func (h *hotState) outcomesEver() rules.Outcomes {
-	return rules.Outcomes{
+func (h *hotState) outcomesEver() published.Outcomes {
+	return published.Outcomes{
 		Passed: h.passed.Load(), Refused: h.refused.Load(), Waited: h.waited.Load(),
 		Served: h.outcomes[Stored].Load() + h.outcomes[Joined].Load(),
 	}
@@ -120,8 +121,8 @@ func (h *hotState) recordOutcome(o Outcome, reason string) {
 }
 
 // onHot returns the key's outcomes.
-func (h *hotState) onHot() rules.OnHotCounts {
-	n := rules.OnHotCounts{Stored: h.outcomes[Stored].Load(), Joined: h.outcomes[Joined].Load(), Alone: h.outcomes[Alone].Load()}
+func (h *hotState) onHot() published.OnHotCounts {
+	n := published.OnHotCounts{Stored: h.outcomes[Stored].Load(), Joined: h.outcomes[Joined].Load(), Alone: h.outcomes[Alone].Load()}
 	if reason := h.aloneFor.Load(); reason != nil {
 		n.AloneFor = *reason
 	}
@@ -208,8 +209,8 @@ type admittedSamples []admittedSample
 type admittedSample struct {
 	when  time.Time
 	total int64
-	onHot rules.OnHotCounts
-	ever  rules.Outcomes
+	onHot published.OnHotCounts
+	ever  published.Outcomes
 }
 
 // outcomeCounts count the requests of hot keys by how they were answered.

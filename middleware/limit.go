@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -144,7 +145,7 @@ func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 
 // limitHeld asks for a permit of the back end whose time a hot key takes, if its rule's limit has
 // concurrency: auto. A key that an operator pins has no hold, and needs no permit.
-func (r *request) limitHeld(cl *claim, h *rules.Hold) {
+func (r *request) limitHeld(cl *claim, h *published.Hold) {
 	switch {
 	case h.Holds():
 		r.claimHold(cl, h)

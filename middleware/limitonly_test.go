@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -168,7 +169,7 @@ func TestGuardWithoutCollector(t *testing.T) {
 	if err := alone.Reload(&hot); err == nil || !strings.Contains(err.Error(), `"found"`) {
 		t.Errorf("%v: want the rule that needs a collector", err)
 	}
-	alone.HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}}}})
+	alone.HotSet().Update("1", published.Change{Hot: []published.Hot{{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}}}})
 	if n := len(alone.HotKeys()); n != 1 {
 		t.Errorf("%d hot keys", n)
 	}

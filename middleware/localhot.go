@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -28,7 +29,7 @@ type localHot struct {
 	mu        sync.Mutex
 	marks     map[rules.Key]*localMark
 	published map[rules.Key]struct{}
-	fleet     rules.Fleet
+	fleet     published.Fleet
 	alive     time.Time // when an aggregator became available; zero if none is
 	timer     *time.Timer
 
@@ -49,7 +50,7 @@ func newLocalHot(counts *collector.Collector) *localHot {
 }
 
 // set records that a key has become hot by this instance's own count, or has cooled.
-func (l *localHot) set(h rules.Hot, hot bool) {
+func (l *localHot) set(h published.Hot, hot bool) {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	if !hot {
@@ -69,7 +70,7 @@ func (l *localHot) set(h rules.Hot, hot bool) {
 }
 
 // updatePublished records the keys that are hot now. The caller holds the hot set's lock.
-func (l *localHot) updatePublished(hot []rules.Hot) {
+func (l *localHot) updatePublished(hot []published.Hot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.published = make(map[rules.Key]struct{}, len(hot))
@@ -90,7 +91,7 @@ func (l *localHot) updatePublished(hot []rules.Hot) {
 }
 
 // updateFleet records what the aggregator knows about the fleet.
-func (l *localHot) updateFleet(f rules.Fleet) {
+func (l *localHot) updateFleet(f published.Fleet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fleet = f

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -81,9 +82,9 @@ func (a *alone) want(t *testing.T, state string) {
 	}
 }
 
-func (a *alone) publish(hot ...rules.Hot) { replaceHot(a.hot, "v", hot) }
+func (a *alone) publish(hot ...published.Hot) { replaceHot(a.hot, "v", hot) }
 
-func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(rules.Fleet{Instances: instances}) }
+func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(published.Fleet{Instances: instances}) }
 
 // With no aggregator in sight a key that is hot here is limited here, at the next flush at the
 // latest, until it cools here.
@@ -126,7 +127,7 @@ func TestLocalIsAgreedTo(t *testing.T) {
 		a.burst()
 		a.want(t, "local")
 		time.Sleep(time.Second)
-		a.publish(rules.Hot{Key: a.key, Low: 500})
+		a.publish(published.Hot{Key: a.key, Low: 500})
 		a.want(t, "hot")
 		if n := a.burst(); n != 0 {
 			t.Errorf("what is published grants a fresh burst of %d", n)
@@ -182,7 +183,7 @@ func TestLocalWhileTheAggregatorComesAndGoes(t *testing.T) {
 		a.want(t, "local")
 		a.fleet(1)
 		a.load(200, time.Second)
-		a.publish(rules.Hot{Key: a.key})
+		a.publish(published.Hot{Key: a.key})
 		a.load(600, 3*time.Second)
 		a.want(t, "hot")
 		a.publish()
@@ -207,7 +208,7 @@ func TestWithoutLocal(t *testing.T) {
 // The collector is steered by published keys, not by marks.
 func TestSteers(t *testing.T) {
 	var swaps [][]string
-	opt := WithOnSwap(func(_ string, hot []rules.Hot) {
+	opt := WithOnSwap(func(_ string, hot []published.Hot) {
 		var keys []string
 		for _, h := range hot {
 			keys = append(keys, h.Key.String())
@@ -218,7 +219,7 @@ func TestSteers(t *testing.T) {
 	runAlone(t, []Option{opt}, func(t *testing.T, a *alone) {
 		a.fleet(2)
 		a.burst()
-		a.publish(rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=2"}})
+		a.publish(published.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=2"}})
 		synctest.Wait()
 		l := a.localHot
 		l.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -119,22 +120,22 @@ func (f *fixture) keys() []string { return slices.Sorted(maps.Keys(f.keyCounts()
 // heat makes exactly these members ("rule text") hot.
 func (f *fixture) heat(tb testing.TB, members ...string) {
 	tb.Helper()
-	hot := make([]rules.Hot, len(members))
+	hot := make([]published.Hot, len(members))
 	for i, m := range members {
 		key, ok := rules.ParseKey(m)
 		if !ok {
 			tb.Fatalf("%q is no member", m)
 		}
-		hot[i] = rules.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}
+		hot[i] = published.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}
 	}
 	replaceHot(f.hot, "", hot)
 }
 
 // replaceHot makes hot the published keys.
-func replaceHot(set *hotset.Set[*hotState], version string, hot []rules.Hot) {
-	change := rules.Change{Hot: hot}
+func replaceHot(set *hotset.Set[*hotState], version string, hot []published.Hot) {
+	change := published.Change{Hot: hot}
 	for _, h := range set.All() {
-		if !slices.ContainsFunc(hot, func(now rules.Hot) bool { return now.Key == h.Key }) {
+		if !slices.ContainsFunc(hot, func(now published.Hot) bool { return now.Key == h.Key }) {
 			change.Cool = append(change.Cool, h)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
@@ -67,7 +68,7 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 	g.localHot = newLocalHot(counts)
 	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{
 		KeepFor: func(h *hotState) time.Duration { return h.timeToFull(g.opts.clock()) },
-		OnSwap: func(version string, hot []rules.Hot) {
+		OnSwap: func(version string, hot []published.Hot) {
 			g.localHot.updatePublished(hot)
 			g.noteHot(len(hot) > 0)
 			if g.opts.onSwap != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -251,7 +252,7 @@ func TestOutcomesAllocateNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if got := h.onHot(); got != (rules.OnHotCounts{Stored: 101, Alone: 102, AloneFor: "cookie"}) {
+	if got := h.onHot(); got != (published.OnHotCounts{Stored: 101, Alone: 102, AloneFor: "cookie"}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -70,8 +71,8 @@ func TestTwoStepsAreOne(t *testing.T) {
 			}
 		})
 		requests := rapid.SliceOfN(rapid.SliceOfN(param, 0, 5), 1, 3).Draw(rt, "requests")
-		var heat []rules.Hot
-		var controls []rules.Control
+		var heat []published.Hot
+		var controls []published.Control
 		hot := map[string]bool{}
 		for _, params := range requests {
 			for _, r := range plain.Rules {
@@ -79,12 +80,12 @@ func TestTwoStepsAreOne(t *testing.T) {
 					key := rules.Key{Rule: r.ID, Text: set.text()}
 					if len(r.Hot) > 0 && rapid.Bool().Draw(rt, "is hot") {
 						spared := rapid.IntRange(0, 3).Draw(rt, "spared") == 0
-						heat = append(heat, rules.Hot{Key: key, Spared: spared})
+						heat = append(heat, published.Hot{Key: key, Spared: spared})
 						hot[key.String()] = !spared
 					}
 					if r.By.Kind != rules.ByNone && rapid.IntRange(0, 7).Draw(rt, "controlled") == 0 {
-						action := rapid.SampledFrom([]rules.ControlAction{rules.ControlBlock, rules.ControlAllow}).Draw(rt, "action")
-						controls = append(controls, rules.Control{Key: key, Action: action, Until: time.Now().Add(time.Hour)})
+						action := rapid.SampledFrom([]published.ControlAction{published.ControlBlock, published.ControlAllow}).Draw(rt, "action")
+						controls = append(controls, published.Control{Key: key, Action: action, Until: time.Now().Add(time.Hour)})
 					}
 				}
 			}

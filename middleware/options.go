@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
@@ -31,7 +32,7 @@ type options struct {
 	client     *rules.Client // nil if the rules' Client is used
 	clock      func() time.Duration
 	maxKeys    int
-	onSwap     func(version string, hot []rules.Hot)
+	onSwap     func(version string, hot []published.Hot)
 	log        *slog.Logger
 
 	algorithms map[rules.Algorithm]limiter.Algorithm
@@ -73,7 +74,7 @@ func WithRoute(f func(*http.Request) string) Option { return func(o *options) { 
 // returns "" if the caller is unknown. The default is the host of the request's RemoteAddr,
 // which behind a proxy is the proxy. f is called for the sampled requests of hot keys, and for
 // all requests if there are [Hooks]. A [Request].Caller takes precedence. The callers of hot
-// keys leave the process; see [rules.Attribution].
+// keys leave the process; see [published.Attribution].
 func WithCaller(f func(*http.Request) string) Option {
 	return func(o *options) { o.caller, o.ownCaller = f, true }
 }
@@ -131,7 +132,7 @@ func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
 // WithOnSwap sets f, which is called whenever the set of hot keys of this process has
 // changed. f must be quick, and must not keep or change the slice.
-func WithOnSwap(f func(version string, hot []rules.Hot)) Option {
+func WithOnSwap(f func(version string, hot []published.Hot)) Option {
 	return func(o *options) { o.onSwap = f }
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -304,14 +305,14 @@ func TestDecidesAsTheOracle(t *testing.T) {
 			}
 		})
 		requests := rapid.SliceOfN(rapid.OneOf(rapid.SliceOfN(param, 0, 5), rapid.SliceOfN(param, 0, 20), rapid.SliceOfN(param, 15, 20)), 1, 4).Draw(rt, "requests")
-		var heat []rules.Hot
+		var heat []published.Hot
 		for _, params := range requests {
 			for _, r := range o.rules {
 				for _, set := range oracleKeys(r.By, params) {
 					if rapid.Bool().Draw(rt, "is hot") {
 						key := rules.Key{Rule: r.ID, Text: set.text()}
 						o.hot[key.String()] = true
-						heat = append(heat, rules.Hot{Key: key})
+						heat = append(heat, published.Hot{Key: key})
 					}
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/fleet"
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -32,7 +33,7 @@ type permitClaim struct {
 	claim
 	key   string
 	class int
-	hold  *rules.Hold // of a limit with concurrency: auto; nil for others
+	hold  *published.Hold // of a limit with concurrency: auto; nil for others
 }
 
 // isOfHold reports whether the claim is for the same permit as one before it: a request needs one

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -55,10 +56,10 @@ func TestPlainIsCheck(t *testing.T) {
 			if !maps.Equal(shortCounted, counted) {
 				rt.Fatalf("%q: counted %v, want %v", req.Query, shortCounted, counted)
 			}
-			var heat []rules.Hot
+			var heat []published.Hot
 			for member := range counted {
 				key, _ := rules.ParseKey(member)
-				heat = append(heat, rules.Hot{Key: key, Spared: i == 5})
+				heat = append(heat, published.Hot{Key: key, Spared: i == 5})
 			}
 			if pass := time.Duration(rapid.IntRange(-1, 3).Draw(rt, "seconds")) * 7 * time.Second; i%2 == 0 {
 				short.now, long.now = short.now+pass, long.now+pass
@@ -68,8 +69,8 @@ func TestPlainIsCheck(t *testing.T) {
 				short.SetInstances(n)
 				long.SetInstances(n)
 			}
-			short.HotSet().Update("", rules.Change{Hot: heat})
-			long.HotSet().Update("", rules.Change{Hot: heat})
+			short.HotSet().Update("", published.Change{Hot: heat})
+			long.HotSet().Update("", published.Change{Hot: heat})
 		}
 		if short.Stats() != long.Stats() {
 			rt.Fatalf("%+v, want %+v", short.Stats(), long.Stats())

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -86,9 +87,9 @@ func TestReloadForgivesNothing(t *testing.T) {
 			}
 		}
 		heat := func(on bool) {
-			var hot []rules.Hot
+			var hot []published.Hot
 			if on {
-				hot = []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Low: 1, High: 1, Rate: 1}}
+				hot = []published.Hot{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Low: 1, High: 1, Rate: 1}}
 			}
 			replaceHot(f.hot, "", hot)
 		}

@@ -3,7 +3,7 @@ package middleware
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // request is one request on its path through the guard: the input, the keys that rules make
@@ -111,6 +111,6 @@ type controlledKey struct {
 	to     int // the key's end in texts
 	hash   uint64
 	spec   *limitSpec // its limit
-	action rules.ControlAction
+	action published.ControlAction
 	denied bool // whether an exception in the file blocks it
 }

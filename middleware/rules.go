@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -100,7 +101,7 @@ func (r *rule) limits() bool {
 }
 
 // shares reports whether requests of this hot key of the rule are answered together.
-func (r *rule) shares(hot *rules.Hot) bool {
+func (r *rule) shares(hot *published.Hot) bool {
 	return r.shared != nil && !hot.IsExempt()
 }
 

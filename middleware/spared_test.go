@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -12,11 +13,11 @@ import (
 func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byEach, 2, 2)
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
-	hot := func(text string, usual, spared bool) rules.Hot {
-		return rules.Hot{Key: rules.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: usual, Spared: spared}
+	hot := func(text string, usual, spared bool) published.Hot {
+		return published.Hot{Key: rules.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: usual, Spared: spared}
 	}
 	const en, phone = "GET /s?lang=en", "GET /s?q=phone"
-	replaceHot(f.hot, "", []rules.Hot{hot(en, true, true), hot(phone, false, false)})
+	replaceHot(f.hot, "", []published.Hot{hot(en, true, true), hot(phone, false, false)})
 	check := func(query string, n int) (allowed int) {
 		for range n {
 			if f.Check(get("GET /s", "/s", query)).Allowed {
@@ -39,7 +40,7 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 			t.Errorf("the spared key passed %d and refused %d, want 20 and 0", key.Passed, key.Refused)
 		}
 	}
-	f.HotSet().Update("", rules.Change{Hot: []rules.Hot{hot(en, true, false)}})
+	f.HotSet().Update("", published.Change{Hot: []published.Hot{hot(en, true, false)}})
 	if n := check("lang=en&q=1", 10); n != 2 {
 		t.Errorf("%d of 10 requests pass when the key is usual and not spared, want 2", n)
 	}
@@ -50,8 +51,8 @@ func TestASparedKeyIsNotCharged(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byEach, 5, 5)
 	rule.Count = rules.Units
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
-	h := rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: true, Spared: true}
-	replaceHot(f.hot, "", []rules.Hot{h})
+	h := published.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: true, Spared: true}
+	replaceHot(f.hot, "", []published.Hot{h})
 	for range 10 {
 		d, ticket := f.Begin(get("GET /s", "/s", "lang=en"))
 		if !d.Allowed {
@@ -63,7 +64,7 @@ func TestASparedKeyIsNotCharged(t *testing.T) {
 		t.Errorf("counted %d of 1000", n)
 	}
 	h.Spared = false
-	f.HotSet().Update("", rules.Change{Hot: []rules.Hot{h}})
+	f.HotSet().Update("", published.Change{Hot: []published.Hot{h}})
 	if d, _ := f.Begin(get("GET /s", "/s", "lang=en")); !d.Allowed {
 		t.Error("what passed while the key was spared is owed")
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -48,11 +49,11 @@ type ExplainedKey struct {
 	// neither counted nor looked up.
 	Action rules.Action
 	// Control is the operator's control of the key, or empty. It precedes Action.
-	Control rules.ControlAction
+	Control published.ControlAction
 	// Counted reports whether the key is counted, because the rule has hot.
 	Counted bool
 	// Hot is the key's entry among the hot keys, or nil.
-	Hot *rules.Hot
+	Hot *published.Hot
 	// Limit limits the key's requests if the key is hot or the rule has no hot. It is nil if
 	// nothing limits them.
 	Limit *rules.Limit
@@ -92,7 +93,7 @@ func (t *trace) addExcepted(c *candidate, key []byte, action rules.Action) {
 
 // addControlled records a key that its own control, or the control of another key of the
 // request, exempts from its limit.
-func (t *trace) addControlled(c *candidate, key []byte, action rules.ControlAction, except rules.Action, hot *hotset.Entry[*hotState]) {
+func (t *trace) addControlled(c *candidate, key []byte, action published.ControlAction, except rules.Action, hot *hotset.Entry[*hotState]) {
 	t.addKey(c, key, &limitSpec{}, hot)
 	k := &t.explanation.Keys[len(t.explanation.Keys)-1]
 	k.Control = action
@@ -102,7 +103,7 @@ func (t *trace) addControlled(c *candidate, key []byte, action rules.ControlActi
 }
 
 // setControl records the control of the last key.
-func (t *trace) setControl(action rules.ControlAction) {
+func (t *trace) setControl(action published.ControlAction) {
 	t.explanation.Keys[len(t.explanation.Keys)-1].Control = action
 }
 

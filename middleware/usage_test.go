@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -138,7 +139,7 @@ func TestUsageOfHanging(t *testing.T) {
 func TestUsageOfRefused(t *testing.T) {
 	inBubble(t, rules.Rules{Namespace: "test", Rules: []rules.Rule{costAuto(t, byNames("q"))}}, func(t *testing.T, f *fixture) {
 		key := rules.Key{Rule: "r", Text: "GET /s?q=1"}
-		replaceHot(f.hot, "a:1", []rules.Hot{{Key: key, Mode: rules.ModeLimit, Hold: &rules.Hold{Pool: "r", Stage: rules.HoldKept}}})
+		replaceHot(f.hot, "a:1", []published.Hot{{Key: key, Mode: rules.ModeLimit, Hold: &published.Hold{Pool: "r", Stage: published.HoldKept}}})
 		f.stateOf(key).refused.Add(7)
 		for _, want := range []int64{7, 0} {
 			got := make(map[string]wire.Usage)

@@ -65,9 +65,6 @@ func ParseFraction(s string, per int64) (Fraction, error) {
 	return NewFraction(n, per), nil
 }
 
-// IsZero reports whether f is no fraction, or zero.
-func (f Fraction) IsZero() bool { return f.Num == 0 || f.Den == 0 }
-
 // Cmp compares f with the whole number n, as [cmp.Compare] does.
 func (f Fraction) Cmp(n int64) int {
 	if f.Den == 0 {
@@ -86,14 +83,11 @@ func (f Fraction) Cmp(n int64) int {
 // Inverse returns 1/f. f must not be zero.
 func (f Fraction) Inverse() Fraction { return Fraction{f.Den, f.Num} }
 
-// Float returns f to the precision of a float64.
-func (f Fraction) Float() float64 { return float64(f.Num) / float64(f.Den) }
-
 // Decimal returns f × scale as a decimal number; scale is 100 for a percentage. The result is
 // exact, in as few digits as that takes. A number without an exact decimal form, such as a third,
 // is rounded to six significant digits.
 func (f Fraction) Decimal(scale int64) string {
-	if f.IsZero() {
+	if f.Num == 0 || f.Den == 0 {
 		return "0"
 	}
 	r := new(big.Rat).Mul(big.NewRat(f.Num, f.Den), big.NewRat(scale, 1))

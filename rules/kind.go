@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -24,7 +23,7 @@ const (
 	Top
 	// Cost finds the keys that take the time of a back end, by trial: while other keys' requests
 	// are slower than they were, a key is held to few requests at a time, and stays hot only if
-	// that makes the others faster. See [Hold]. Rate.N is 1.
+	// that makes the others faster. Rate.N is 1.
 	Cost
 )
 
@@ -108,86 +107,4 @@ func (t *Threshold) Compared() string {
 		return "a place among the top " + strconv.Itoa(t.Top)
 	}
 	return ""
-}
-
-// Cause is the threshold that made a key hot, in the form that is published with the key. It has
-// an exception's rate if one replaces the rule's. The zero value means that the cause is not
-// known, as in an entry of an earlier version. Causes can be compared with ==.
-type Cause struct {
-	Kind ThresholdKind
-	// Rate is the count that was reached and the window in which the key's bounds count. For the
-	// kinds that compare it is the least count.
-	Rate Rate
-	// Factor is the part of the whole for [Share], and the multiple for [Jump].
-	Factor Fraction
-	// Over selects the past that makes the baseline of a [Jump].
-	Over Over
-	// Top is the number of keys that are hot at a time, for [Top].
-	Top int
-	// Unit is the unit of Rate.N.
-	Unit Unit
-}
-
-// Cause returns the threshold in the form that is published with a hot key.
-func (t *Threshold) Cause(unit Unit) Cause {
-	return Cause{Kind: t.Kind, Rate: t.Rate, Factor: t.Factor, Over: t.Over, Top: t.Top, Unit: unit}
-}
-
-// IsZero reports whether the cause is not known.
-func (c Cause) IsZero() bool { return c.Rate.IsZero() }
-
-// String returns the threshold in a few words, with counts as plain numbers of the unit. Examples
-// are "200/s", "20%/1m" of the route, "8x/1m" over the baseline, "8x/1m over day" over that of
-// the days before, and "top 3/1m". The zero value returns "".
-func (c Cause) String() string {
-	if c.IsZero() {
-		return ""
-	}
-	rate := c.Rate.String()
-	_, per, _ := strings.Cut(rate, "/")
-	switch c.Kind {
-	case Share:
-		return c.Factor.Decimal(100) + "%/" + per
-	case Jump:
-		if c.Over != OverRecent {
-			per += " over " + c.Over.String()
-		}
-		return c.Factor.Decimal(1) + "x/" + per
-	case Top:
-		return "top " + strconv.Itoa(c.Top) + "/" + per
-	case Cost:
-		return c.Kind.String()
-	}
-	return rate
-}
-
-// ParseCause reads a cause from the names of its kind and unit and the text that [Cause.String]
-// writes. For a kind that compares, rate is the least count. ok is false for anything unknown,
-// such as a kind of a later version.
-func ParseCause(kind, unit, text string, rate Rate) (c Cause, ok bool) {
-	k := slices.Index(kindNames[:], kind)
-	u, ok := ParseUnit(unit)
-	if k < 0 || !ok {
-		return Cause{}, false
-	}
-	c = Cause{Kind: ThresholdKind(k), Unit: u, Rate: rate}
-	terms, per, _ := strings.Cut(text, "/")
-	var err error
-	switch c.Kind {
-	case Share:
-		c.Factor, err = ParseFraction(strings.TrimSuffix(terms, "%"), 100)
-	case Jump:
-		c.Factor, err = ParseFraction(strings.TrimSuffix(terms, "x"), 1)
-		if _, past, found := strings.Cut(per, " over "); found {
-			if c.Over, ok = ParseOver(past); !ok {
-				return Cause{}, false
-			}
-		}
-	case Cost:
-	case Top:
-		if c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top ")); c.Top < 0 || c.Top > MaxTop {
-			return Cause{}, false
-		}
-	}
-	return c, err == nil
 }

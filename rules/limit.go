@@ -18,7 +18,7 @@ type Limit struct {
 	// Wait is the longest time that a request waits, with ModeWait.
 	Wait time.Duration
 	// Concurrency is the number of requests that are served at a time. Zero means any number.
-	// [AutoConcurrency] means the number that [Hold] has, of all held keys of a back end together.
+	// [AutoConcurrency] means the number that the aggregator finds, of all held keys of a back end together.
 	Concurrency int
 	// Cancel cancels the requests of a held key that run without a permit, with AutoConcurrency.
 	Cancel bool
@@ -48,6 +48,18 @@ func (l *Limit) Published() (Rate, int64, Mode) {
 func (l *Limit) HasNumber() bool {
 	return l != nil && (l.Concurrency != AutoConcurrency || !l.Rate.IsZero())
 }
+
+// Mode is the treatment of the requests of a hot key.
+type Mode string
+
+// Modes of a hot key.
+const (
+	ModeLimit  Mode = "limit"  // requests over the limit are refused
+	ModeShadow Mode = "shadow" // requests over the limit are counted, and pass
+	ModeWait   Mode = "wait"   // requests over the limit wait for their turn, and are refused if that takes too long
+	ModeServe  Mode = "serve"  // requests over the limit get a response that replaces the handler's
+	ModeWatch  Mode = "watch"  // the rule has no limit
+)
 
 // Scope selects the requests that share a limit.
 type Scope string
@@ -142,10 +154,6 @@ const (
 	MaxClasses      = 10
 	maxAnswer       = 64 << 10 // bytes of a Response's body
 )
-
-// Validate reports the errors of a limit of a rule that counts in this unit, as [FieldErrors]. A
-// nil limit is valid.
-func (l *Limit) Validate(unit Unit) error { return l.validate(unit).err() }
 
 func (l *Limit) validate(unit Unit) (bad FieldErrors) {
 	if l == nil {

@@ -96,7 +96,7 @@ func TestLimitValidate(t *testing.T) {
 		{"bytes that were denied", Units, with(func(l *Limit) { window(SlidingLog)(l); l.CountDenied = true }), "count_denied"},
 		{"bytes by turns", Bytes, Limit{Mode: ModeWait, Wait: time.Second, Concurrency: 1}, ""},
 	} {
-		err := c.limit.Validate(c.unit)
+		err := c.limit.validate(c.unit).err()
 		var bad *FieldError
 		switch {
 		case c.field == "" && err == nil:
@@ -104,7 +104,7 @@ func TestLimitValidate(t *testing.T) {
 			t.Errorf("%s: %v, want the field %q to be blamed", c.name, err, c.field)
 		}
 	}
-	if err := (*Limit)(nil).Validate(Requests); err != nil {
+	if err := (*Limit)(nil).validate(Requests).err(); err != nil {
 		t.Error(err)
 	}
 }

@@ -25,9 +25,9 @@ type OnHot struct {
 
 // Defaults of an [OnHot].
 const (
-	DefaultOnHotWait  = 300 * time.Millisecond
-	DefaultOnHotMax   = 1 << 20
-	DefaultOnHotTotal = 64 << 20
+	defaultOnHotWait  = 300 * time.Millisecond
+	defaultOnHotMax   = 1 << 20
+	defaultOnHotTotal = 64 << 20
 )
 
 // Bounds of an [OnHot].
@@ -42,13 +42,13 @@ const (
 // WithDefaults returns o with the default of each field that is zero. Statuses are sorted.
 func (o OnHot) WithDefaults() OnHot {
 	if o.Wait == 0 {
-		o.Wait = DefaultOnHotWait
+		o.Wait = defaultOnHotWait
 	}
 	if o.Total == 0 {
-		o.Total = DefaultOnHotTotal
+		o.Total = defaultOnHotTotal
 	}
 	if o.Max == 0 {
-		o.Max = min(DefaultOnHotMax, o.Total/4)
+		o.Max = min(defaultOnHotMax, o.Total/4)
 	}
 	if len(o.Status) == 0 {
 		o.Status = []int{200}

@@ -76,7 +76,7 @@ func parseRateCount(s string) (n, times int64, err error) {
 	switch {
 	case errors.Is(err, ErrDigits):
 		return 0, 0, fmt.Errorf("the count: %w", err)
-	case err != nil || f.IsZero():
+	case err != nil || f.Num == 0:
 		return 0, 0, errRateCount
 	}
 	return f.Num, f.Den, nil

@@ -151,12 +151,6 @@ func nameOf[T ~uint8](names []string, value T) string {
 	return "invalid"
 }
 
-// ParseUnit reads the text that [Unit.String] writes.
-func ParseUnit(s string) (Unit, bool) {
-	i := slices.Index(unitNames[:], s)
-	return Unit(max(0, i)), i >= 0
-}
-
 // Threshold defines when a key becomes hot and when it cools.
 type Threshold struct {
 	Kind ThresholdKind

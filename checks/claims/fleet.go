@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -83,7 +84,7 @@ func (r *run) steerCollectors() {
 
 // fleet returns what the collectors know about the fleet: its size, the suspects and the hot
 // keys.
-func (j *judge) fleet(instances int) (f rules.Fleet, hot []rules.Key) {
+func (j *judge) fleet(instances int) (f published.Fleet, hot []rules.Key) {
 	f.Instances = instances
 	for _, list := range j.suspects {
 		for _, h := range list {

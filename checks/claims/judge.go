@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -26,7 +27,7 @@ type judge struct {
 	slackClocks bool
 	blind       int64 // counts that may be hidden of any key, as reported in missing packets
 
-	suspects [][]rules.Hot
+	suspects [][]published.Hot
 	listed   map[listedKey]struct{} // all current suspects
 	// suspectsPublished is the number of suspects that are certain to be published. If there are
 	// more, those with the highest low counts are published while there is room for their texts.
@@ -76,7 +77,7 @@ type listedKey struct {
 func newJudge(c *Case, s EventStream) *judge {
 	j := &judge{
 		exact: func() bool { return true }, floorOf: func(int) int64 { return 0 }, hiddenInMissing: func(int64) int64 { return 0 }, isCrowded: func() bool { return false },
-		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]rules.Hot, c.Parts), listed: make(map[listedKey]struct{}),
+		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]published.Hot, c.Parts), listed: make(map[listedKey]struct{}),
 		suspectsPublished: int(min(1000, c.Memory/int64(16*128*len(c.Rules)))),
 	}
 	for i, r := range c.Rules {
@@ -105,7 +106,7 @@ func (j *judge) recordViolation(c Claim, r *ruling, key int32, format string, ar
 
 func timeOfDay(t int64) string { return time.Unix(0, t).UTC().Format("15:04:05.000000") }
 
-func (j *judge) findKey(h rules.Hot) (*ruling, int32) {
+func (j *judge) findKey(h published.Hot) (*ruling, int32) {
 	for _, r := range j.rules {
 		if key, ok := j.stream.ID([]byte(h.Text)); ok && r.id == h.Rule {
 			return r, key
@@ -116,7 +117,7 @@ func (j *judge) findKey(h rules.Hot) (*ruling, int32) {
 }
 
 // Publish implements [aggregator.Publisher].
-func (j *judge) Publish(change rules.Change) {
+func (j *judge) Publish(change published.Change) {
 	j.changed = true
 	for _, h := range change.Hot {
 		if r, key := j.findKey(h); r != nil {
@@ -130,7 +131,7 @@ func (j *judge) Publish(change rules.Change) {
 	}
 }
 
-func (j *judge) checkHot(r *ruling, key int32, h rules.Hot) {
+func (j *judge) checkHot(r *ruling, key int32, h published.Hot) {
 	j.judged++
 	l := r.states[key]
 	if l == nil {
@@ -162,7 +163,7 @@ func (j *judge) checkHot(r *ruling, key int32, h rules.Hot) {
 	}
 }
 
-func (j *judge) checkCool(r *ruling, key int32, h rules.Hot) {
+func (j *judge) checkCool(r *ruling, key int32, h published.Hot) {
 	j.judged++
 	l, until := r.states[key], h.Until.UnixNano()
 	if l == nil || !l.hot {
@@ -193,20 +194,20 @@ func (j *judge) checkCool(r *ruling, key int32, h rules.Hot) {
 			break
 		}
 	}
-	if h.High == rules.Unknown || h.High >= r.Exit {
+	if h.High == published.Unknown || h.High >= r.Exit {
 		j.recordViolation(CoolEarly, r, key, "cool at %s with a high of %d, the exit is %d", timeOfDay(until), h.High, r.Exit)
 	}
 	j.checkBounds(r, key, h, last, "cool")
 }
 
 // checkBounds checks the bounds of a closed window against the truth.
-func (j *judge) checkBounds(r *ruling, key int32, h rules.Hot, last int64, word string) {
+func (j *judge) checkBounds(r *ruling, key int32, h published.Hot, last int64, word string) {
 	lowest, highest, _ := r.ref.bounds(key, last)
 	gap := j.unknownPart(r, key, last)
 	if h.Low > highest {
 		j.recordViolation(LowAbove, r, key, "%s: low %d, truth %d of the window that ends at %s", word, h.Low, highest, timeOfDay(r.ref.paneEnd(last)))
 	}
-	if h.High != rules.Unknown && h.High < lowest-gap.secret {
+	if h.High != published.Unknown && h.High < lowest-gap.secret {
 		j.recordViolation(HighBelow, r, key, "%s: high %d, truth %d (%d never heard of) of the window that ends at %s", word, h.High, lowest, gap.secret, timeOfDay(r.ref.paneEnd(last)))
 	}
 	if j.exact() && (min(h.Low, h.High) < lowest || max(h.Low, h.High) > highest) {
@@ -224,22 +225,22 @@ func (j *judge) unknownPart(r *ruling, key int32, last int64) gap {
 
 // checkAccount judges a key's bounds in a closed window, whether or not the key is hot.
 func (j *judge) checkAccount(text string, a aggregator.Account) {
-	r, key := j.findKey(rules.Hot{Key: rules.Key{Rule: a.Rule, Text: text}})
+	r, key := j.findKey(published.Hot{Key: rules.Key{Rule: a.Rule, Text: text}})
 	if r == nil {
 		return
 	}
 	j.judged++
 	if l := r.states[key]; a.Hot && l != nil && l.hot && a.End.UnixNano()-int64(r.D) >= l.since {
 		j.windows++
-		if a.High == rules.Unknown || a.High-a.Low > r.N/10 {
+		if a.High == published.Unknown || a.High-a.Low > r.N/10 {
 			j.vague++
 		}
 	}
-	j.checkBounds(r, key, rules.Hot{Low: a.Low, High: a.High}, r.ref.index(a.End.UnixNano())-1, "account")
+	j.checkBounds(r, key, published.Hot{Low: a.Low, High: a.High}, r.ref.index(a.End.UnixNano())-1, "account")
 }
 
 // Refresh implements [aggregator.Publisher].
-func (j *judge) Refresh(_ int, hot []rules.Hot) {
+func (j *judge) Refresh(_ int, hot []published.Hot) {
 	for _, h := range hot {
 		r, key := j.findKey(h)
 		if r == nil {
@@ -259,7 +260,7 @@ func (j *judge) Refresh(_ int, hot []rules.Hot) {
 // checkLow judges the low count of a refresh against the truth, without regard to the uncertainty
 // of clocks. The bounds allow for clocks that are off and left alone, once their senders are
 // known.
-func (j *judge) checkLow(r *ruling, key int32, h rules.Hot) {
+func (j *judge) checkLow(r *ruling, key int32, h published.Hot) {
 	lastClosed, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	if !j.slackClocks || r.ref.paneEnd(lastClosed-r.ref.panes)-j.began < knownAfter+second {
 		return
@@ -275,11 +276,11 @@ func (j *judge) checkLow(r *ruling, key int32, h rules.Hot) {
 // boundsHeldBefore reports whether the bounds hold for a window that ended up to half a second
 // before the last closed one. They may belong to such a window after a loss, but not while nothing
 // is lost.
-func (j *judge) boundsHeldBefore(r *ruling, key int32, h rules.Hot) bool {
+func (j *judge) boundsHeldBefore(r *ruling, key int32, h published.Hot) bool {
 	lastClosed := r.ref.index(j.now-int64(lag)) - 1
 	for last := lastClosed - 1; r.ref.paneEnd(last) >= r.ref.paneEnd(lastClosed)-second/2; last-- {
 		lowest, highest, _ := r.ref.bounds(key, last)
-		if h.Low <= highest && (h.High == rules.Unknown || h.High >= lowest-j.unknownPart(r, key, last).secret) {
+		if h.Low <= highest && (h.High == published.Unknown || h.High >= lowest-j.unknownPart(r, key, last).secret) {
 			return true
 		}
 	}
@@ -288,7 +289,7 @@ func (j *judge) boundsHeldBefore(r *ruling, key int32, h rules.Hot) bool {
 
 // checkCurrent judges bounds that belong to the last closed window or to a later one. The high
 // count of a later window is not a bound yet.
-func (j *judge) checkCurrent(r *ruling, key int32, h rules.Hot, word string) {
+func (j *judge) checkCurrent(r *ruling, key int32, h published.Hot, word string) {
 	lastClosed, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	for last := lastClosed + 1; last <= newest; last++ {
 		if _, highest, _ := r.ref.bounds(key, last); h.Low <= highest {
@@ -299,7 +300,7 @@ func (j *judge) checkCurrent(r *ruling, key int32, h rules.Hot, word string) {
 }
 
 // Suspects implements [aggregator.Publisher].
-func (j *judge) Suspects(part int, suspects []rules.Hot) {
+func (j *judge) Suspects(part int, suspects []published.Hot) {
 	for _, h := range suspects {
 		r, key := j.findKey(h)
 		if r == nil {
@@ -327,4 +328,4 @@ func (j *judge) Suspects(part int, suspects []rules.Hot) {
 }
 
 // Instances implements [aggregator.Publisher].
-func (j *judge) Instances([]rules.Instance) {}
+func (j *judge) Instances([]published.Instance) {}

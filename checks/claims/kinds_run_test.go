@@ -21,6 +21,7 @@ import (
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -126,7 +127,7 @@ type kinds struct {
 	hot       map[rules.Key]bool
 	suspects  []rules.Key
 	changed   bool
-	onRefresh func([]rules.Hot)
+	onRefresh func([]published.Hot)
 	spans     []map[string][]found
 	asked     []map[string][]int64 // when each key was asked for, by rule
 }
@@ -187,7 +188,7 @@ func (k *kinds) flush(from, cut int64) {
 	k.now = cut
 	if k.changed {
 		k.changed = false
-		fleet := rules.Fleet{Instances: k.KindsCase.Instances, Suspects: k.suspects}
+		fleet := published.Fleet{Instances: k.KindsCase.Instances, Suspects: k.suspects}
 		var hot []rules.Key
 		for key := range k.hot {
 			hot = append(hot, key)
@@ -273,8 +274,8 @@ func (k *kinds) deliver(until int64) {
 }
 
 // Publish implements [aggregator.Publisher].
-func (k *kinds) Publish(change rules.Change) {
-	record := func(h rules.Hot, hot bool, at time.Time) {
+func (k *kinds) Publish(change published.Change) {
+	record := func(h published.Hot, hot bool, at time.Time) {
 		var rule int
 		_, _ = fmt.Sscanf(h.Key.Rule, "r%d", &rule)
 		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], found{
@@ -295,14 +296,14 @@ func (k *kinds) Publish(change rules.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (k *kinds) Refresh(_ int, hot []rules.Hot) {
+func (k *kinds) Refresh(_ int, hot []published.Hot) {
 	if k.onRefresh != nil {
 		k.onRefresh(hot)
 	}
 }
 
 // Suspects implements [aggregator.Publisher].
-func (k *kinds) Suspects(_ int, suspects []rules.Hot) {
+func (k *kinds) Suspects(_ int, suspects []published.Hot) {
 	k.suspects = k.suspects[:0:0]
 	for _, h := range suspects {
 		k.suspects = append(k.suspects, h.Key)
@@ -311,7 +312,7 @@ func (k *kinds) Suspects(_ int, suspects []rules.Hot) {
 }
 
 // Instances implements [aggregator.Publisher].
-func (k *kinds) Instances([]rules.Instance) {}
+func (k *kinds) Instances([]published.Instance) {}
 
 // result compares the published events with the exact count.
 func (k *kinds) result() (r KindsResult) {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/checks/exact"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -77,34 +78,34 @@ func TestReference(t *testing.T) {
 func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	// One key, 10 requests in each tenth of the first second.
 	rule := NewRule(50, time.Second, time.Second)
-	hot := rules.Hot{Key: rules.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
-	cool := rules.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
-	with := func(h rules.Hot, f func(*rules.Hot)) rules.Hot { f(&h); return h }
-	type published []rules.Hot
+	hot := published.Hot{Key: rules.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
+	cool := published.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
+	with := func(h published.Hot, f func(*published.Hot)) published.Hot { f(&h); return h }
+	type events []published.Hot
 	for name, c := range map[string]struct {
-		early, late published // when half a second has passed, and three
+		early, late events // when half a second has passed, and three
 		tell        func(j *judge)
 		want        []Claim
 	}{
-		"right":         {early: published{hot}, late: published{cool}},
+		"right":         {early: events{hot}, late: events{cool}},
 		"nothing":       {want: []Claim{Missed}},
-		"too late":      {late: published{hot, cool}, want: []Claim{Missed}},
-		"never cool":    {early: published{hot}, want: []Claim{Stuck}},
-		"low":           {early: published{with(hot, func(h *rules.Hot) { h.Low = 51 })}, late: published{cool}, want: []Claim{LowAbove}},
-		"low below":     {early: published{with(hot, func(h *rules.Hot) { h.Low = 49 })}, late: published{cool}, want: []Claim{FalseHot}},
-		"to come":       {early: published{with(hot, func(h *rules.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: published{cool}, want: []Claim{FalseHot, LowAbove}},
-		"another key":   {early: published{hot, with(hot, func(h *rules.Hot) { h.Text = "GET /search?q=1" })}, late: published{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
-		"no key":        {early: published{hot, with(hot, func(h *rules.Hot) { h.Text = "q" })}, late: published{cool}, want: []Claim{FalseHot}},
-		"twice":         {early: published{hot, hot}, late: published{cool}, want: []Claim{NotInTurn}},
-		"cool first":    {early: published{hot}, late: published{cool, cool}, want: []Claim{NotInTurn}},
-		"in the hold":   {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
-		"within a pane": {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
-		"high":          {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
-		"cool low":      {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
-		"not known":     {early: published{hot}, late: published{with(cool, func(h *rules.Hot) { h.High = rules.Unknown })}, want: []Claim{CoolEarly, Inexact}},
-		"refresh":       {early: published{hot}, late: published{cool}, tell: func(j *judge) { j.Refresh(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn}},
-		"suspect":       {early: published{hot}, late: published{cool}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{Inexact}},
-		"suspect, hot":  {early: published{hot}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
+		"too late":      {late: events{hot, cool}, want: []Claim{Missed}},
+		"never cool":    {early: events{hot}, want: []Claim{Stuck}},
+		"low":           {early: events{with(hot, func(h *published.Hot) { h.Low = 51 })}, late: events{cool}, want: []Claim{LowAbove}},
+		"low below":     {early: events{with(hot, func(h *published.Hot) { h.Low = 49 })}, late: events{cool}, want: []Claim{FalseHot}},
+		"to come":       {early: events{with(hot, func(h *published.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: events{cool}, want: []Claim{FalseHot, LowAbove}},
+		"another key":   {early: events{hot, with(hot, func(h *published.Hot) { h.Text = "GET /search?q=1" })}, late: events{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
+		"no key":        {early: events{hot, with(hot, func(h *published.Hot) { h.Text = "q" })}, late: events{cool}, want: []Claim{FalseHot}},
+		"twice":         {early: events{hot, hot}, late: events{cool}, want: []Claim{NotInTurn}},
+		"cool first":    {early: events{hot}, late: events{cool, cool}, want: []Claim{NotInTurn}},
+		"in the hold":   {early: events{hot}, late: events{with(cool, func(h *published.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
+		"within a pane": {early: events{hot}, late: events{with(cool, func(h *published.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
+		"high":          {early: events{hot}, late: events{with(cool, func(h *published.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
+		"cool low":      {early: events{hot}, late: events{with(cool, func(h *published.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
+		"not known":     {early: events{hot}, late: events{with(cool, func(h *published.Hot) { h.High = published.Unknown })}, want: []Claim{CoolEarly, Inexact}},
+		"refresh":       {early: events{hot}, late: events{cool}, tell: func(j *judge) { j.Refresh(0, []published.Hot{cool}) }, want: []Claim{NotInTurn}},
+		"suspect":       {early: events{hot}, late: events{cool}, tell: func(j *judge) { j.Suspects(0, []published.Hot{cool}) }, want: []Claim{Inexact}},
+		"suspect, hot":  {early: events{hot}, tell: func(j *judge) { j.Suspects(0, []published.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Steady(StreamSize{Keys: 2, Instances: 1, Length: time.Second}, 100, false)(1)
@@ -142,12 +143,12 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 }
 
 // publish publishes keys as hot, or as cool where they have an end.
-func publish(j *judge, all []rules.Hot) {
+func publish(j *judge, all []published.Hot) {
 	for _, h := range all {
 		if h.Until.IsZero() {
-			j.Publish(rules.Change{Hot: []rules.Hot{h}})
+			j.Publish(published.Change{Hot: []published.Hot{h}})
 		} else {
-			j.Publish(rules.Change{Cool: []rules.Hot{h}})
+			j.Publish(published.Change{Cool: []published.Hot{h}})
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // holdInterval is how often the published set is read.
@@ -23,12 +23,12 @@ type Held struct {
 // Change is a change of a hold. A key that is no longer held has no stage.
 type Change struct {
 	At      time.Duration
-	Stage   rules.HoldStage
+	Stage   published.HoldStage
 	Permits int64
 }
 
 // record adds what was read at a time.
-func (h *Held) record(at time.Duration, hold *rules.Hold) {
+func (h *Held) record(at time.Duration, hold *published.Hold) {
 	c := Change{At: at}
 	if hold != nil {
 		h.To, c.Stage, c.Permits = at, hold.Stage, hold.Permits
@@ -40,7 +40,7 @@ func (h *Held) record(at time.Duration, hold *rules.Hold) {
 
 // wasKept reports whether a trial has shown that the key is a cause.
 func (h *Held) wasKept() bool {
-	return slices.ContainsFunc(h.Changes, func(c Change) bool { return c.Stage == rules.HoldKept })
+	return slices.ContainsFunc(h.Changes, func(c Change) bool { return c.Stage == published.HoldKept })
 }
 
 // gaps returns how often the key was released and held again.
@@ -69,7 +69,7 @@ func watchHolds(ctx context.Context, client redis.UniversalClient, begin time.Ti
 			continue // Redis answers late on a busy machine; the next reading is soon
 		}
 		now := time.Since(begin)
-		read := make(map[string]*rules.Hold)
+		read := make(map[string]*published.Hold)
 		for _, h := range hot {
 			if h.Hold != nil {
 				read[h.Text] = h.Hold

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/bench/load"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 func TestScenariosHaveTheirShares(t *testing.T) {
@@ -50,16 +50,16 @@ func TestJudgeComparesWithTheGoals(t *testing.T) {
 	for due := 10 * s; due < 20*s; due += s {
 		r.requests, r.samples = append(r.requests, request{due: due, cause: "scan"}), append(r.samples, load.Sample{Status: http.StatusTooManyRequests})
 	}
-	trial, kept := &rules.Hold{Stage: rules.HoldTrial}, &rules.Hold{Stage: rules.HoldKept}
-	hold := func(from time.Duration, holds ...*rules.Hold) *Held {
+	trial, kept := &published.Hold{Stage: published.HoldTrial}, &published.Hold{Stage: published.HoldKept}
+	hold := func(from time.Duration, holds ...*published.Hold) *Held {
 		h := &Held{From: from}
 		for i, hold := range holds {
 			h.record(from+time.Duration(i)*s, hold)
 		}
 		return h
 	}
-	keptFor := func(n int) []*rules.Hold { return slices.Repeat([]*rules.Hold{kept}, n) }
-	r.Holds = map[string]*Held{"scan": hold(12*s, append([]*rules.Hold{trial}, keptFor(12)...)...), "other": hold(11*s, trial, nil)}
+	keptFor := func(n int) []*published.Hold { return slices.Repeat([]*published.Hold{kept}, n) }
+	r.Holds = map[string]*Held{"scan": hold(12*s, append([]*published.Hold{trial}, keptFor(12)...)...), "other": hold(11*s, trial, nil)}
 	v := r.Judge()
 	if v.Found != 2*s || v.Slow != s || v.Released != 5*s || v.Ratio != 1 || v.Calm != 2 || len(v.Missed)+len(v.Kept)+len(v.Gaps)+len(v.Blamed) != 0 || !slices.Equal(v.Tried, []string{"other"}) {
 		t.Errorf("a run that meets all goals: %+v", v)
@@ -67,7 +67,7 @@ func TestJudgeComparesWithTheGoals(t *testing.T) {
 	if want := (Figures{Served: 100, P50: 2 * time.Millisecond, P99: 11 * time.Millisecond}); v.During != want {
 		t.Errorf("the others: %+v, want %+v", v.During, want)
 	}
-	r.Holds = map[string]*Held{"scan": hold(18*s, append([]*rules.Hold{kept, nil}, keptFor(16)...)...), "other": hold(11*s, trial, kept)}
+	r.Holds = map[string]*Held{"scan": hold(18*s, append([]*published.Hold{kept, nil}, keptFor(16)...)...), "other": hold(11*s, trial, kept)}
 	if v := r.Judge(); v.Found != 8*s || len(v.Kept) != 1 || len(v.Gaps) != 1 || len(v.Blamed) != 1 {
 		t.Errorf("a run that meets none: %+v", v)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
@@ -51,7 +52,7 @@ type fleet struct {
 	bin    programs
 	redis  *testenv.RedisServer
 	client redis.UniversalClient
-	layout hotkeys.Layout
+	layout published.Layout
 	http   *http.Client
 
 	rules     string
@@ -80,7 +81,7 @@ func newFleet(t *testing.T, bin programs, rules string) *fleet {
 func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
 	t.Helper()
 	f := &fleet{
-		t: t, bin: bin, layout: hotkeys.NewLayout("shop"), rules: rules, memory: "64MB", redisURL: redisURL,
+		t: t, bin: bin, layout: published.NewLayout("shop"), rules: rules, memory: "64MB", redisURL: redisURL,
 		http: &http.Client{
 			Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 			Timeout:   patience,

@@ -165,7 +165,7 @@ func checkIdentity(t *testing.T, k *sentKey) {
 }
 
 // sendKeys counts each key some more times. It waits for StatsD, whose socket buffer is small.
-func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *real.StatsDServer, random *rand.Rand, rules *rules.Rules, parts []map[string]*sentKey) {
+func sendKeys(t *testing.T, sink collector.Sink, counter *real.StatsDServer, random *rand.Rand, rules *rules.Rules, parts []map[string]*sentKey) {
 	t.Helper()
 	const atOnce = 250 // at most 250 packets: that many lines
 	for i, part := range parts {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/exact"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // lossRun judges one run: what was published, and how narrow its bounds were.
@@ -19,7 +19,7 @@ type lossRun struct {
 // lossEntry is an entry as read from Redis.
 type lossEntry struct {
 	key     int
-	hot     rules.Hot
+	hot     published.Hot
 	written int64
 }
 
@@ -52,7 +52,7 @@ func (x *lossTruth) explain(w exact.PaneWindow, e *lossEntry) (found lossMatch, 
 		if over+lossLag <= e.written {
 			least -= x.secret(e.key, from, over, over+lossLag)
 			leastHigh = min(leastHigh, least)
-			if h.High == rules.Unknown || h.High >= least {
+			if h.High == published.Unknown || h.High >= least {
 				return closedWindow, ""
 			}
 		}
@@ -60,7 +60,7 @@ func (x *lossTruth) explain(w exact.PaneWindow, e *lossEntry) (found lossMatch, 
 		if over > e.written-lossAge && !open {
 			known := max(from, min(over-3*lossWidth, max(over-w.Width, e.written-lossAge)-2*lossWidth)-lossWidth)
 			least, _ := key.in(from, known)
-			open = h.High == rules.Unknown || h.High >= least-x.secret(e.key, from, known, known+3*lossWidth)
+			open = h.High == published.Unknown || h.High >= least-x.secret(e.key, from, known, known+3*lossWidth)
 		}
 	}
 	switch {
@@ -86,7 +86,7 @@ func (r *lossRun) isActive(e *lossEntry) bool {
 
 // isVague reports whether the bounds are unknown or far apart.
 func (e *lossEntry) isVague() bool {
-	return e.hot.High == rules.Unknown || e.hot.High-e.hot.Low > lossThreshold/10
+	return e.hot.High == published.Unknown || e.hot.High-e.hot.Low > lossThreshold/10
 }
 
 // judgeReads compares the bounds of hot keys, as read from Redis at any time, with the truth. At

@@ -65,7 +65,7 @@ func (r *replicas) undisturbed() {
 			r.t.Errorf("epoch %v wrote after epoch %d", e.Values["epoch"], last)
 		}
 		last = epoch
-		c, err := published.ParseChange([]byte(e.Values["change"].(string)))
+		c, err := published.ParsePush([]byte(e.Values["change"].(string)))
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -188,15 +188,15 @@ func TestSharingAggregators(t *testing.T) {
 		t.Fatalf("terms by owner: %q", byOwner)
 	}
 	daemons[1].Kill()
-	published := read(one)
+	before := read(one)
 	within(t, patience, "the living one's term has cooled", func() bool {
 		return r.client.ZScore(t.Context(), r.layout.Hot, searchKey(zero)).Err() != nil
 	})
 	crowd(zero, true)
 	crowd(one, false) // no aggregator counts it
 	r.aggregator(1)
-	within(t, patience, "the next one holds the dead one's term", func() bool { return read(one).Until > published.Until })
-	if held := read(one); held.Owner != published.Owner || held.Since != published.Since {
-		t.Errorf("the dead one's term is %+v, was %+v", held, published)
+	within(t, patience, "the next one holds the dead one's term", func() bool { return read(one).Until > before.Until })
+	if held := read(one); held.Owner != before.Owner || held.Since != before.Since {
+		t.Errorf("the dead one's term is %+v, was %+v", held, before)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/exact"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // restartKnows is how long it takes a restarted aggregator to know the counts of the keys in its
@@ -102,7 +102,7 @@ func (j *restartJudge) judgeBounds(x *restartSeen, e *lossEntry) {
 		j.report(x, wrongBound, e.key, "at %s: no cause", j.since(e.written))
 		return
 	}
-	if e.hot.High == rules.Unknown {
+	if e.hot.High == published.Unknown {
 		j.unknown++
 	}
 	switch found, wrong := j.explain(exact.NewWindow(e.hot.Cause.Rate.Per), e); {

@@ -8,16 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // restartSeen holds the observations of one namespace's hot set.
 type restartSeen struct {
 	name   string
-	layout hotkeys.Layout
+	layout published.Layout
 	lives  []restartLife
 
 	entries []lossEntry
@@ -28,7 +26,7 @@ type restartSeen struct {
 }
 
 func newSeen(namespace string) *restartSeen {
-	return &restartSeen{name: namespace, layout: hotkeys.NewLayout(namespace), open: make(map[int]*restartStay), known: make(map[int]string)}
+	return &restartSeen{name: namespace, layout: published.NewLayout(namespace), open: make(map[int]*restartStay), known: make(map[int]string)}
 }
 
 // restartLife is the time in which one aggregator publishes, until the next one of the namespace
@@ -43,7 +41,7 @@ type restartLife struct {
 type restartStay struct {
 	key        int
 	from, left int64 // reads: the first, and the first without it; left 0: there was none
-	last       rules.Hot
+	last       published.Hot
 	claims     map[string]int64 // the last read in which a threshold held the key
 	holders    []string         // holders in the last read
 }

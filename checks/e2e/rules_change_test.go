@@ -12,8 +12,8 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // changing is a fleet in which each process has a file of its own, like a mounted file.
@@ -51,7 +51,7 @@ func (c *changing) writeRules(rules string) (version string) {
 // long that took.
 func (c *changing) agree(version string, aggregators int) time.Duration {
 	c.t.Helper()
-	var members []rules.Member
+	var members []published.Member
 	took := within(c.t, patience, "all members with version "+version, func() bool {
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 		defer cancel()
@@ -61,7 +61,7 @@ func (c *changing) agree(version string, aggregators int) time.Duration {
 			return false
 		}
 		return len(members) == len(c.apis)+aggregators &&
-			!slices.ContainsFunc(members, func(m rules.Member) bool { return m.RulesVersion != version })
+			!slices.ContainsFunc(members, func(m published.Member) bool { return m.RulesVersion != version })
 	})
 	c.t.Logf("%d members have version %s after %v", len(members), version, took)
 	return took
@@ -187,7 +187,7 @@ func TestRulesChange(t *testing.T) {
 	}
 	within(t, patience, "all members tell the bad file", func() bool {
 		members, err := hotkeys.ListMembers(t.Context(), c.client, "shop")
-		return err == nil && len(members) == 4 && !slices.ContainsFunc(members, func(m rules.Member) bool {
+		return err == nil && len(members) == 4 && !slices.ContainsFunc(members, func(m published.Member) bool {
 			return m.Problem == "" || m.RulesVersion != version
 		})
 	})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -42,7 +41,7 @@ type sights struct {
 	t      *testing.T
 	crowd  *crowd
 	client redis.UniversalClient
-	layout hotkeys.Layout
+	layout published.Layout
 	stop   func()
 
 	mu     sync.Mutex
@@ -127,7 +126,7 @@ func epochs(owners map[string]string) map[string]int64 {
 
 func (s *sights) recordEvent(e redis.XMessage) {
 	text, _ := e.Values["change"].(string)
-	change, err := published.ParseChange([]byte(text))
+	change, err := published.ParsePush([]byte(text))
 	if err != nil {
 		s.t.Errorf("event %v: %v", e.Values, err)
 		return

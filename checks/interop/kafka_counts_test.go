@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
@@ -74,7 +75,7 @@ func (s *hotSet) names() []string {
 	return slices.Sorted(maps.Keys(s.keys))
 }
 
-func (s *hotSet) Publish(c rules.Change) {
+func (s *hotSet) Publish(c published.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range c.Hot {
@@ -85,10 +86,10 @@ func (s *hotSet) Publish(c rules.Change) {
 	}
 }
 
-func (s *hotSet) Refresh(int, []rules.Hot)   {}
-func (s *hotSet) Suspects(int, []rules.Hot)  {}
-func (s *hotSet) Instances([]rules.Instance) {}
-func (s *hotSet) Adopt(context.Context) ([]rules.Hot, time.Time, error) {
+func (s *hotSet) Refresh(int, []published.Hot)   {}
+func (s *hotSet) Suspects(int, []published.Hot)  {}
+func (s *hotSet) Instances([]published.Instance) {}
+func (s *hotSet) Adopt(context.Context) ([]published.Hot, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 func (s *hotSet) Judged(time.Time)              {}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -96,7 +97,7 @@ func (d *daemon) awaitHot(t *testing.T, term string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(hot, func(h rules.Hot) bool { return h.String() == key })
+		return slices.ContainsFunc(hot, func(h published.Hot) bool { return h.String() == key })
 	})
 }
 

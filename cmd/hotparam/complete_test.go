@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -12,7 +13,7 @@ import (
 // The shell completes values of flags and arguments.
 func TestCompletion(t *testing.T) {
 	server := testenv.Redis(t)
-	publish(t, server, rules.Change{Hot: []rules.Hot{{
+	publish(t, server, published.Change{Hot: []published.Hot{{
 		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(), Mode: rules.ModeWatch,
 	}}})
 	t.Setenv("HOTPARAM_REDIS", server.Addr())
@@ -48,7 +49,7 @@ func TestCompletion(t *testing.T) {
 func TestListNamesTheNamespacesThatExist(t *testing.T) {
 	server := testenv.Redis(t)
 	hotparamCommand(t, "list", "--redis", server.Addr()).exits(t, exitOK, "nothing is hot", "for this or any other namespace")
-	publish(t, server, rules.Change{})
+	publish(t, server, published.Change{})
 	hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shpo").exits(t, exitOK, "nothing is hot", "some do for shop: choose one with --namespace")
 	r := hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shop")
 	if r.exits(t, exitOK, "nothing is hot"); strings.Contains(r.err, "there are") {

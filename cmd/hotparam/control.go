@@ -19,6 +19,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -26,7 +27,7 @@ import (
 type operation struct {
 	redisFlags
 	redisPlace
-	action    rules.ControlAction // empty for release
+	action    published.ControlAction // empty for release
 	span      time.Duration
 	why       string
 	yes, json bool
@@ -34,16 +35,16 @@ type operation struct {
 }
 
 // controlTexts holds the help of the commands.
-var controlTexts = map[rules.ControlAction]struct{ short, long string }{
-	rules.ControlPin: {
+var controlTexts = map[published.ControlAction]struct{ short, long string }{
+	published.ControlPin: {
 		"Apply a rule's limit to a key for a time, hot or not",
 		"Apply the rule's limit to KEY as if it were hot, even against an exception in the rules file.",
 	},
-	rules.ControlBlock: {
+	published.ControlBlock: {
 		"Refuse a key's requests for a time",
 		"Refuse each request that has KEY with 403. Refused requests are still counted.",
 	},
-	rules.ControlAllow: {
+	published.ControlAllow: {
 		"Exempt a key from its rule's limit for a time",
 		"Count the requests that have KEY, without limiting them by its rule. Other matching rules\nstill limit them.",
 	},
@@ -53,7 +54,7 @@ var controlTexts = map[rules.ControlAction]struct{ short, long string }{
 	},
 }
 
-func newControl(s streams, action rules.ControlAction) *cobra.Command {
+func newControl(s streams, action published.ControlAction) *cobra.Command {
 	op := operation{action: action}
 	use, texts := string(action)+" KEY --for D", controlTexts[action]
 	if action == "" {
@@ -86,14 +87,14 @@ a Redis user with the rights of hotparam-operator (docs/REDIS.md).`,
 				return err
 			}
 			if action != "" && !cmd.Flags().Changed("for") {
-				return usageError(fmt.Errorf("--for is missing: for how long, for example --for 10m, at most %s", durationWords(rules.MaxControlTime)))
+				return usageError(fmt.Errorf("--for is missing: for how long, for example --for 10m, at most %s", durationWords(published.MaxControlTime)))
 			}
 			return op.run(cmd.Context(), s, strings.Join(words, " "))
 		},
 	}
 	op.redisFlags.register(cmd.Flags())
 	if action != "" {
-		durationVar(cmd.Flags(), &op.span, "for", 0, "for how `long`, at most "+durationWords(rules.MaxControlTime))
+		durationVar(cmd.Flags(), &op.span, "for", 0, "for how `long`, at most "+durationWords(published.MaxControlTime))
 	} else {
 		cmd.Flags().BoolVar(&op.cache, "cache", false, "drop the key's answers in memory, and change nothing else")
 		cmd.Example += "\n  hotparam release 'GET /search?q=phone' --cache --config hotparam.yaml"
@@ -118,12 +119,12 @@ func durationWords(d time.Duration) string {
 
 func (op *operation) validate() error {
 	switch {
-	case op.action != "" && (op.span < time.Millisecond || op.span > rules.MaxControlTime):
-		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(rules.MaxControlTime))
+	case op.action != "" && (op.span < time.Millisecond || op.span > published.MaxControlTime):
+		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(published.MaxControlTime))
 	case op.cache && op.why != "":
 		return errors.New("--why is listed with a control, and --cache sets and ends none")
-	case len(op.why) > rules.MaxControlWhy:
-		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), rules.MaxControlWhy)
+	case len(op.why) > published.MaxControlWhy:
+		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), published.MaxControlWhy)
 	}
 	return nil
 }
@@ -220,12 +221,12 @@ func (op *operation) confirmed(s streams, key rules.Key) bool {
 	return answer == "y" || answer == "yes"
 }
 
-func (op *operation) report(w io.Writer, c *rules.Control) error {
+func (op *operation) report(w io.Writer, c *published.Control) error {
 	if op.json {
 		return newJSON(w).Encode(struct {
 			Namespace string `json:"namespace"`
 			listed.Control
-		}{op.redisPlace.namespace, listed.OfControls([]rules.Control{*c})[0]})
+		}{op.redisPlace.namespace, listed.OfControls([]published.Control{*c})[0]})
 	}
 	what := fmt.Sprintf("%s (rule %s) in namespace %s", printable(c.Text), printable(c.Rule), op.redisPlace.namespace)
 	until := c.Until.Local().Format(time.TimeOnly)
@@ -236,7 +237,7 @@ func (op *operation) report(w io.Writer, c *rules.Control) error {
 	operator += "; reported by " + printable(c.Claimed)
 	var err error
 	switch {
-	case c.Action == rules.ControlHold:
+	case c.Action == published.ControlHold:
 		_, err = fmt.Fprintf(w, "released %s, if instances hold it. %s\n", what, operator)
 	case op.action == "":
 		_, err = fmt.Fprintf(w, "released %s. Its %s would have ended at %s. %s\n", what, c.Action, until, operator)
@@ -255,5 +256,5 @@ func claimedUser() string {
 	}
 	host, _ := os.Hostname()
 	name = strings.ToValidUTF8(name+"@"+host, "")
-	return strings.ToValidUTF8(name[:min(len(name), rules.MaxControlBy)], "")
+	return strings.ToValidUTF8(name[:min(len(name), published.MaxControlBy)], "")
 }

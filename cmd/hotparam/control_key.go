@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -27,8 +28,8 @@ func (f *foundKey) unseenNote(namespace string) string {
 // keySearch is a search for the key of an operator's action.
 type keySearch struct {
 	words    string
-	hot      []rules.Hot
-	controls []rules.Control
+	hot      []published.Hot
+	controls []published.Control
 	ruleset  *rules.Rules // nil if the rules are not known
 	releases bool         // the action ends a control or a hold
 	held     bool         // instances hold keys
@@ -36,7 +37,7 @@ type keySearch struct {
 
 // findFor returns the key. It returns [hotkeys.ErrNoControl] if there is nothing to release, and
 // an error if the action makes no sense for the key.
-func (s *keySearch) findFor(action rules.ControlAction) (foundKey, error) {
+func (s *keySearch) findFor(action published.ControlAction) (foundKey, error) {
 	hot, ruleset := s.hot, s.ruleset
 	if s.releases {
 		hot = nil // a key to release has a control or is held
@@ -48,7 +49,7 @@ func (s *keySearch) findFor(action rules.ControlAction) (foundKey, error) {
 	switch {
 	case s.releases && !s.held && (errors.Is(err, errUnseen) || err == nil && !found.seen):
 		return foundKey{}, hotkeys.ErrNoControl
-	case err == nil && action == rules.ControlPin && found.unlimited:
+	case err == nil && action == published.ControlPin && found.unlimited:
 		return foundKey{}, fmt.Errorf("pin: rule %q has no limit with a number to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule)
 	}
 	return found, err
@@ -57,7 +58,7 @@ func (s *keySearch) findFor(action rules.ControlAction) (foundKey, error) {
 // findKeyToControl returns the key that words name: the text of a key, or its rule, a space and its
 // text. It searches the hot keys, then the keys with a control, then the keys that rules can make.
 // rules may be nil.
-func findKeyToControl(words string, hot []rules.Hot, controls []rules.Control, ruleset *rules.Rules) (foundKey, error) {
+func findKeyToControl(words string, hot []published.Hot, controls []published.Control, ruleset *rules.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
 	if rule, text, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // list pads the rule with spaces
 		words = rule + " " + strings.TrimLeft(text, " ")
@@ -173,10 +174,10 @@ func nameInKey(p rules.Param) string {
 }
 
 // isUnlimited reports whether a key's rule is known to have no limit with a number.
-func isUnlimited(key rules.Key, hot []rules.Hot, ruleset *rules.Rules) bool {
+func isUnlimited(key rules.Key, hot []published.Hot, ruleset *rules.Rules) bool {
 	if ruleset != nil {
 		r := ruleByID(ruleset, key.Rule)
 		return r != nil && !r.Limit.HasNumber()
 	}
-	return slices.ContainsFunc(hot, func(h rules.Hot) bool { return h.Rule == key.Rule && h.Mode == rules.ModeWatch })
+	return slices.ContainsFunc(hot, func(h published.Hot) bool { return h.Rule == key.Rule && h.Mode == rules.ModeWatch })
 }

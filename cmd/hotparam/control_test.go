@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -139,8 +140,8 @@ func instanceIn(t *testing.T, url, namespace string, held int64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: namespace, Member: func() rules.Member {
-		return rules.Member{Name: "api-1", Role: rules.RoleInstance, Held: held, HeldSince: time.Now()}
+	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: namespace, Member: func() published.Member {
+		return published.Member{Name: "api-1", Role: published.RoleInstance, Held: held, HeldSince: time.Now()}
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -172,12 +173,12 @@ func TestControlInAnotherNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := client.Set(t.Context(), hotkeys.NewLayout("shop").Beat, "", time.Minute).Err(); err != nil {
+	if err := client.Set(t.Context(), published.NewLayout("shop").Beat, "", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
 	block("hotparam").exits(t, exitFailure, "namespace hotparam", "some do for shop", "--namespace")
 	hotparamCommand(t, "release", "terms GET /search?q=phone").exits(t, exitFailure, "in namespace hotparam", "some do for shop")
-	if n := client.Exists(t.Context(), hotkeys.NewLayout("hotparam").Control).Val(); n != 0 {
+	if n := client.Exists(t.Context(), published.NewLayout("hotparam").Control).Val(); n != 0 {
 		t.Error("a control was written")
 	}
 	block("shop").exits(t, exitOK)
@@ -213,8 +214,8 @@ rules:
 
 // The rule may be omitted where only one rule has the key. Hot keys are searched first.
 func TestFindOperated(t *testing.T) {
-	hot := []rules.Hot{{Key: rules.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: rules.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: rules.ModeWatch}}
-	controls := []rules.Control{{Key: rules.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: rules.Key{Rule: "b", Text: "GET /x?q=3"}}}
+	hot := []published.Hot{{Key: rules.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: rules.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: rules.ModeWatch}}
+	controls := []published.Control{{Key: rules.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: rules.Key{Rule: "b", Text: "GET /x?q=3"}}}
 	for words, want := range map[string]string{
 		"GET /x?q=1":     "a GET /x?q=1",
 		"b GET /x?q=1":   "b GET /x?q=1",

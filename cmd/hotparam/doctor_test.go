@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/cmd/internal/doctor"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func TestDoctor(t *testing.T) {
@@ -22,7 +22,7 @@ func TestDoctor(t *testing.T) {
 	if r.code != exitFailure || found[0].Check != "file" || found[0].Status != doctor.OK || !strings.Contains(r.out, "no aggregator publishes") {
 		t.Errorf("exit code %d\n%s", r.code, r.out)
 	}
-	publish(t, server, rules.Change{})
+	publish(t, server, published.Change{})
 	r = hotparamCommand(t, "doctor", "--config", file, "--redis", server.Addr())
 	if r.code != exitOK || !strings.Contains(r.out, "receives counts of 2 instances") {
 		t.Errorf("exit code %d\n%s", r.code, r.out)

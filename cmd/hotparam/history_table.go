@@ -14,6 +14,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/history"
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -83,7 +84,7 @@ func onlyIf(condition bool, text string) string {
 // knowsRefused reports whether a refused amount of some row is known.
 func knowsRefused(rows []history.Row) bool {
 	return slices.ContainsFunc(rows, func(r history.Row) bool {
-		return slices.ContainsFunc(r.Cells, func(c history.Cell) bool { return c.Refused != rules.Unknown })
+		return slices.ContainsFunc(r.Cells, func(c history.Cell) bool { return c.Refused != published.Unknown })
 	})
 }
 
@@ -185,7 +186,7 @@ func keyText(r *history.Row) string {
 func amounts(low, high int64, unit rules.Unit) string {
 	words := hotwords.Count(low, unit)
 	switch {
-	case high == rules.Unknown:
+	case high == published.Unknown:
 		return words + "+"
 	case high > low:
 		return words + "–" + hotwords.Count(high, unit)
@@ -194,7 +195,7 @@ func amounts(low, high int64, unit rules.Unit) string {
 }
 
 func refusedWords(n int64, unit rules.Unit) string {
-	if n == rules.Unknown {
+	if n == published.Unknown {
 		return ""
 	}
 	return hotwords.Count(n, unit)
@@ -216,7 +217,7 @@ func historyCSV(w io.Writer, v *history.View) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"time", "rule", "route", "key", "unit", "low", "high", "refused"}) // Flush has the error
 	number := func(n int64) string {
-		if n == rules.Unknown {
+		if n == published.Unknown {
 			return ""
 		}
 		return strconv.FormatInt(n, 10)

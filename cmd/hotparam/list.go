@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // listFlags holds the flags of `hotparam list`.
@@ -88,7 +89,7 @@ func list(ctx context.Context, s streams, l listFlags) error {
 
 // isPublished reports whether an aggregator publishes for a namespace.
 func isPublished(ctx context.Context, client redis.UniversalClient, namespace string) bool {
-	return client.PTTL(ctx, hotkeys.NewLayout(namespace).Beat).Val() > 0
+	return client.PTTL(ctx, published.NewLayout(namespace).Beat).Val() > 0
 }
 
 // otherNamespaces returns a line with the existing namespaces if no aggregator publishes for this

@@ -41,13 +41,13 @@ func TestListWithoutRedis(t *testing.T) {
 }
 
 // beat makes a member send heartbeats until the test ends.
-func beat(t *testing.T, server *testenv.RedisServer, m rules.Member) {
+func beat(t *testing.T, server *testenv.RedisServer, m published.Member) {
 	t.Helper()
 	client, err := hotkeys.NewClient(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: "shop", Member: func() rules.Member { return m }})
+	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: "shop", Member: func() published.Member { return m }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,19 +78,19 @@ func TestList(t *testing.T) {
 	})
 
 	since := time.Now().Truncate(time.Millisecond)
-	publish(t, server, rules.Change{Hot: []rules.Hot{
+	publish(t, server, published.Change{Hot: []published.Hot{
 		{
 			Key: rules.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}, Low: 212, High: 230, Rate: 212, Since: since,
-			Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
+			Cause: published.Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
 			Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
-			Top: &rules.Attribution{
-				Routes:   []rules.Origin{{Name: "GET /search", Count: 180}, {Name: "GET /browse/", Count: 32, Over: 12}},
-				Callers:  []rules.Origin{{Name: "\x1b[2J", Count: 7}},
+			Top: &published.Attribution{
+				Routes:   []published.Origin{{Name: "GET /search", Count: 180}, {Name: "GET /browse/", Count: 32, Over: 12}},
+				Callers:  []published.Origin{{Name: "\x1b[2J", Count: 7}},
 				Explains: 4,
 			},
-			Outcomes: &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 1000, Refused: 61200}},
+			Outcomes: &published.FleetOutcomes{Outcomes: published.Outcomes{Passed: 1000, Refused: 61200}},
 		},
-		{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 60, High: rules.Unknown, Estimated: true, Rate: 600, Since: since, Mode: rules.ModeWatch},
+		{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 60, High: published.Unknown, Estimated: true, Rate: 600, Since: since, Mode: rules.ModeWatch},
 	}})
 	t.Run("table", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop")
@@ -106,8 +106,8 @@ func TestList(t *testing.T) {
 		watched := limiter.KeyID([]byte("watch GET /browse/?q=x"))
 		for name, n := range map[string]int64{"api-1": 400, "api-2": 520} {
 			id := limiter.KeyID([]byte(key.String()))
-			beat(t, server, rules.Member{Name: name, Role: rules.RoleInstance, Admitted: []rules.Admitted{
-				{ID: id, N: n, Span: 10 * time.Second, Lately: rules.Outcomes{Passed: n, Refused: 10 * n}, Since: since, Outcomes: rules.Outcomes{Refused: 1}}, {ID: watched, Span: 10 * time.Second, OnHot: rules.OnHotCounts{Stored: 10 * n}},
+			beat(t, server, published.Member{Name: name, Role: published.RoleInstance, Admitted: []published.Admitted{
+				{ID: id, N: n, Span: 10 * time.Second, Lately: published.Outcomes{Passed: n, Refused: 10 * n}, Since: since, Outcomes: published.Outcomes{Refused: 1}}, {ID: watched, Span: 10 * time.Second, OnHot: published.OnHotCounts{Stored: 10 * n}},
 			}})
 		}
 		testenv.Within(t, 20*time.Second, "both instances", func() bool {
@@ -176,9 +176,9 @@ func TestList(t *testing.T) {
 		}
 	})
 	t.Run("near", func(t *testing.T) {
-		s := rules.Summary{
-			Near:    []rules.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=\x1btv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62, Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}}},
-			Traffic: []rules.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
+		s := published.Summary{
+			Near:    []published.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=\x1btv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62, Cause: published.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}}},
+			Traffic: []published.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
 		}
 		client, err := hotkeys.NewClient(server.URL())
 		if err != nil {
@@ -241,7 +241,7 @@ func TestList(t *testing.T) {
 }
 
 // publish publishes a change, a suspect and two instances as an aggregator does, then ends.
-func publish(t *testing.T, server *testenv.RedisServer, change rules.Change) {
+func publish(t *testing.T, server *testenv.RedisServer, change published.Change) {
 	t.Helper()
 	client, err := hotkeys.NewClient(server.URL())
 	if err != nil {
@@ -253,8 +253,8 @@ func publish(t *testing.T, server *testenv.RedisServer, change rules.Change) {
 		t.Fatal(err)
 	}
 	publisher.Publish(change)
-	publisher.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=y"}, High: rules.Unknown, Rate: 150}})
-	publisher.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
+	publisher.Suspects(0, []published.Hot{{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=y"}, High: published.Unknown, Rate: 150}})
+	publisher.Instances([]published.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- publisher.Run(ctx) }()

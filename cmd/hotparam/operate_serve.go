@@ -20,6 +20,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -146,7 +147,7 @@ func (p *operatorPage) ruleList() page.RuleList {
 }
 
 // Find implements [page.Actor].
-func (p *operatorPage) Find(words string, action rules.ControlAction) (rules.Key, string, error) {
+func (p *operatorPage) Find(words string, action published.ControlAction) (rules.Key, string, error) {
 	s := p.view.Snapshot()
 	search := keySearch{words: words, controls: s.Controls, ruleset: p.ruleset(), releases: action == ""}
 	for i := range s.Hot {
@@ -170,7 +171,7 @@ func (p *operatorPage) Find(words string, action rules.ControlAction) (rules.Key
 }
 
 // CarryOut implements [page.Actor].
-func (p *operatorPage) CarryOut(ctx context.Context, order hotkeys.ControlOrder) (rules.Control, error) {
+func (p *operatorPage) CarryOut(ctx context.Context, order hotkeys.ControlOrder) (published.Control, error) {
 	c, err := hotkeys.CarryOut(ctx, p.client, p.place.namespace, order)
 	if err != nil {
 		return c, errors.New(printable(p.place.explain(err, operatorUser).Error()))

@@ -17,7 +17,6 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 const operateToken = "0123456789abcdef0123456789abcdef"
@@ -182,7 +181,7 @@ func TestOperate(t *testing.T) {
 	}
 	defer client.Close()
 	controls, err := hotkeys.ListControls(t.Context(), client, "shop")
-	if err != nil || len(controls) != 1 || controls[0].Action != rules.ControlBlock || controls[0].By != "operate" || controls[0].Claimed != "ann" || controls[0].Why != "INC-7" || controls[0].Text != "GET /search?q=phone" {
+	if err != nil || len(controls) != 1 || controls[0].Action != published.ControlBlock || controls[0].By != "operate" || controls[0].Claimed != "ann" || controls[0].Why != "INC-7" || controls[0].Text != "GET /search?q=phone" {
 		t.Fatalf("%+v, %v", controls, err)
 	}
 	for key, want := range map[string]string{"seen GET /seen?q=x": "has no limit with a number", "GET /nowhere?q=x": "no rule of the file makes such a key", "terms GET /search?q=*": "is a pattern"} {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/cmd/internal/listed"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -38,19 +39,19 @@ func shown(t *rapid.T, what, output string) {
 func TestListEscapesOthersText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := nastyText()
-		hot := rules.Hot{Key: rules.Key{Rule: text.Draw(t, "rule"), Text: text.Draw(t, "key")}, Since: time.Now()}
-		hot.Top = &rules.Attribution{
-			Routes:    []rules.Origin{{Name: text.Draw(t, "route"), Count: 1}},
-			Instances: []rules.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
-			Callers:   []rules.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
+		hot := published.Hot{Key: rules.Key{Rule: text.Draw(t, "rule"), Text: text.Draw(t, "key")}, Since: time.Now()}
+		hot.Top = &published.Attribution{
+			Routes:    []published.Origin{{Name: text.Draw(t, "route"), Count: 1}},
+			Instances: []published.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
+			Callers:   []published.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
 		}
 		members := []listed.Member{{Name: text.Draw(t, "sender"), Heard: time.Now(), RulesVersion: text.Draw(t, "version"), Program: text.Draw(t, "program"), Problem: text.Draw(t, "problem")}}
-		controls := []rules.Control{{Key: hot.Key, Action: rules.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
+		controls := []published.Control{{Key: hot.Key, Action: published.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
 		for _, c := range []struct {
 			what  string
 			rows  listed.Rows
 			lines int
-		}{{"list", listed.HotRows([]rules.Hot{hot}, nil), 5}, {"suspects", listed.SuspectRows([]rules.Hot{hot}), 2}, {"instances", listed.MemberRows(members), 2}, {"controls", listed.ControlRows(controls), 2}} {
+		}{{"list", listed.HotRows([]published.Hot{hot}, nil), 5}, {"suspects", listed.SuspectRows([]published.Hot{hot}), 2}, {"instances", listed.MemberRows(members), 2}, {"controls", listed.ControlRows(controls), 2}} {
 			var table, out bytes.Buffer
 			if err := c.rows.Table(&table, true); err != nil {
 				t.Fatal(err)

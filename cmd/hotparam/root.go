@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // streams are the input and outputs of a command. It writes data to out and everything else to
@@ -139,7 +139,7 @@ precedes the file.`,
 	root.SetHelpFunc(writeHelp)
 	root.AddCommand(
 		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s), newHistory(s),
-		newControl(s, rules.ControlPin), newControl(s, rules.ControlBlock), newControl(s, rules.ControlAllow), newControl(s, ""), newOperate(s),
+		newControl(s, published.ControlPin), newControl(s, published.ControlBlock), newControl(s, published.ControlAllow), newControl(s, ""), newOperate(s),
 		newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)
 	addCompletions(root)

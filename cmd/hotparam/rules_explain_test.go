@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/explain"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -73,7 +74,7 @@ func TestExplainUsage(t *testing.T) {
 // A request is explained in the same words from a file and by a daemon, with the hot keys.
 func TestExplainHotKeys(t *testing.T) {
 	server := testenv.Redis(t)
-	publish(t, server, rules.Change{Hot: []rules.Hot{{
+	publish(t, server, published.Change{Hot: []published.Hot{{
 		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(),
 		Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 50, Mode: rules.ModeLimit,
 	}}})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -66,9 +67,9 @@ func TestWatch(t *testing.T) {
 	within(t, "both watch", func() bool {
 		return strings.Contains(errs.String(), "watching namespace") && strings.Contains(errs2.String(), "watching namespace")
 	})
-	publish(t, server, rules.Change{Hot: []rules.Hot{{
+	publish(t, server, published.Change{Hot: []published.Hot{{
 		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(),
-		Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}, Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
+		Cause: published.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}, Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
 	}}})
 	client, err := hotkeys.NewClient(server.URL())
 	if err != nil {
@@ -76,7 +77,7 @@ func TestWatch(t *testing.T) {
 	}
 	defer client.Close()
 	key := rules.Key{Rule: "search-terms", Text: "GET /search?q=\x1b[2J"}
-	if _, err := hotkeys.SetControl(t.Context(), client, "shop", hotkeys.ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Minute, Why: "scraper", Claimed: "ann"}); err != nil {
+	if _, err := hotkeys.CarryOut(t.Context(), client, "shop", hotkeys.ControlOrder{Key: key, Action: published.ControlBlock, For: time.Minute, Why: "scraper", Claimed: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "both have two lines", func() bool {

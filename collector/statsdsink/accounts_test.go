@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -93,7 +94,7 @@ func TestAccountsAreSent(t *testing.T) {
 		check(fmt.Sprint("repeat ", i+1), map[string]uint64{"candidate": 155})
 	}
 	check("silence", nil)
-	c.Steer(rules.Fleet{Instances: 1, Suspects: []rules.Key{key("suspect")}}, []rules.Key{key("candidate")})
+	c.Steer(published.Fleet{Instances: 1, Suspects: []rules.Key{key("suspect")}}, []rules.Key{key("candidate")})
 	for range 3 {
 		flush()
 	}
@@ -122,7 +123,7 @@ func TestNoAccountsWithoutMeta(t *testing.T) {
 	}
 	c := newCollector(t, collector.Config{Sink: sink, Rules: ruleset})
 	member := []byte(ruleset.Rules[0].ID + " k")
-	c.Steer(rules.Fleet{Instances: 1}, []rules.Key{{Rule: ruleset.Rules[0].ID, Text: "k"}})
+	c.Steer(published.Fleet{Instances: 1}, []rules.Key{{Rule: ruleset.Rules[0].ID, Text: "k"}})
 	now := time.Unix(1_700_000_000, 0)
 	for range 5 {
 		c.Add(rules.Hash(member), member, 300)

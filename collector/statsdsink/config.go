@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Config configures a [Sink]. Rules and one of Addrs and Sender are required.
+// Config configures a sink. Rules and one of Addrs and Sender are required.
 type Config struct {
 	// Rules are the rules that the collector counts by, with the namespace.
 	Rules *rules.Rules

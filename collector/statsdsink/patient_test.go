@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A foreign StatsD gets all counts of a crowd every 100 ms. A key that is hot on this instance
@@ -23,7 +23,7 @@ func TestNothingIsUrgentToAPatientSink(t *testing.T) {
 			}
 			c := newCollector(t, collector.Config{Sink: s, Rules: ruleset})
 			hot := time.Duration(0)
-			c.OnLocal(func(h rules.Hot, is bool) {
+			c.OnLocal(func(h published.Hot, is bool) {
 				if is && hot == 0 {
 					hot = time.Since(epoch)
 				}

@@ -11,7 +11,7 @@ const maxPlaces = 1000
 
 // SetRules implements [collector.Sink]. Counts of removed rules are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
-func (s *Sink) SetRules(rules *rules.Rules) {
+func (s *sink) SetRules(rules *rules.Rules) {
 	if rules == nil {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *Sink) SetRules(rules *rules.Rules) {
 }
 
 // forget records the removed rules, and drops rules and places beyond the bounds.
-func (s *Sink) forget(rules *rules.Rules) {
+func (s *sink) forget(rules *rules.Rules) {
 	former.Update(&s.former, s.rules, rules)
 	if len(s.places) < maxPlaces {
 		return
@@ -52,7 +52,7 @@ func (s *Sink) forget(rules *rules.Rules) {
 	}
 }
 
-func (s *Sink) newRule(rule *rules.Rule, namespace string) *sinkRule {
+func (s *sink) newRule(rule *rules.Rule, namespace string) *sinkRule {
 	prefix := rule.CountPrefix(namespace)
 	r := &sinkRule{overlaps: rule.Overlaps(), jumps: rule.HasJump(), place: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), s.encoding, nil))}
 	switch {
@@ -66,7 +66,7 @@ func (s *Sink) newRule(rule *rules.Rule, namespace string) *sinkRule {
 
 // placeOf returns the place of a prefix's sums. It is permanent, so that receivers can compare
 // sums across a change of the rules and back.
-func (s *Sink) placeOf(prefix string) int {
+func (s *sink) placeOf(prefix string) int {
 	place, ok := s.places[prefix]
 	if !ok {
 		place = len(s.places)

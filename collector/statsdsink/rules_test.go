@@ -81,14 +81,14 @@ func TestSetRules(t *testing.T) {
 
 // The state of removed rules is bounded.
 func TestFormerRulesAreBounded(t *testing.T) {
-	sink, err := New(Config{Rules: ruled(over(1, time.Second)), Sender: &packets{}, Instance: "api-1"})
+	made, err := New(Config{Rules: ruled(over(1, time.Second)), Sender: &packets{}, Instance: "api-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range former.Max + 100 {
-		sink.SetRules(&rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: fmt.Sprint("r", i), Hot: []rules.Threshold{over(1, time.Second)}}}})
+		made.SetRules(&rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: fmt.Sprint("r", i), Hot: []rules.Threshold{over(1, time.Second)}}}})
 	}
-	if len(sink.rules) > former.Max+1 || len(sink.places) > maxPlaces {
-		t.Errorf("%d rules, %d places", len(sink.rules), len(sink.places))
+	if s := made.(*sink); len(s.rules) > former.Max+1 || len(s.places) > maxPlaces {
+		t.Errorf("%d rules, %d places", len(s.rules), len(s.places))
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Sink is a [collector.Sink] that writes StatsD lines.
-type Sink struct {
+// sink is a [collector.Sink] that writes StatsD lines.
+type sink struct {
 	packers  []*packer // one for each address, or one for all with SpreadAll
 	homes    rendezvous
 	encoding wire.Encoding
@@ -37,13 +37,13 @@ type sinkRule struct {
 
 // sends reports whether a count is sent. Counts that are not a key's are sent only to
 // hotparam's own listener, since another server would treat their names as keys.
-func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
+func (s *sink) sends(r *sinkRule, c *collector.Count) bool {
 	return s.Capabilities().Groups || !base.IsAgain(c.Text) && !(r.overlaps && base.IsTotal(c.Text))
 }
 
-// New returns a sink. It dials no address: Send does, and dials again after errors and, over
+// New returns a sink that writes StatsD lines. It dials no address: Send does, and dials again after errors and, over
 // UDP, periodically. So no receiver need exist yet.
-func New(c Config) (*Sink, error) {
+func New(c Config) (collector.Sink, error) {
 	if c.Instance == "" {
 		c.Instance = collector.DefaultInstance()
 	}
@@ -66,8 +66,8 @@ func New(c Config) (*Sink, error) {
 }
 
 // newWithSenders returns a sink that sends through senders, one for each address.
-func newWithSenders(senders []Sender, c Config) *Sink {
-	s := &Sink{rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
+func newWithSenders(senders []Sender, c Config) *sink {
+	s := &sink{rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
 	if c.Strict {
 		s.encoding = wire.Strict
 	}
@@ -92,7 +92,7 @@ func newWithSenders(senders []Sender, c Config) *Sink {
 // which one of them gets, because receivers add it up. With SpreadAll, counts have failed if no
 // address accepted them. Err is the error of any address that accepts nothing, even if no
 // counts were lost.
-func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
+func (s *sink) Send(_ context.Context, flush collector.Flush, counts []collector.Count) collector.Sent {
 	s.beginFlush(flush)
 	var sent collector.Sent
 	for i := range counts {
@@ -122,7 +122,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 }
 
 // sendHeldBack sends the held-back counts of each group.
-func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
+func (s *sink) sendHeldBack(groups []collector.HeldBack) {
 	for i := range groups {
 		g := &groups[i]
 		r := s.rules[g.Rule]
@@ -138,7 +138,7 @@ func (s *Sink) sendHeldBack(groups []collector.HeldBack) {
 }
 
 // SendOrigins implements [collector.Sink]. A key's origins go to the address of its counts.
-func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
+func (s *sink) SendOrigins(_ context.Context, start time.Time, origins []collector.KeyOrigin) collector.Sent {
 	head := &s.packers[0].head
 	s.beginFlush(collector.Flush{Start: start, Now: start, Held: max(1, head.Held), Opened: head.Sums.Opened, Shed: head.Sums.Shed})
 	for i := range origins {
@@ -160,7 +160,7 @@ func (s *Sink) SendOrigins(_ context.Context, start time.Time, origins []collect
 	return sent
 }
 
-func (s *Sink) beginFlush(f collector.Flush) {
+func (s *sink) beginFlush(f collector.Flush) {
 	for _, p := range s.packers {
 		p.beginFlush(f)
 		f.Aged = 0
@@ -168,7 +168,7 @@ func (s *Sink) beginFlush(f collector.Flush) {
 }
 
 // packerOf returns the packer that gets the counts of an encoded key.
-func (s *Sink) packerOf(r *sinkRule, key []byte) *packer {
+func (s *sink) packerOf(r *sinkRule, key []byte) *packer {
 	if r.home != nil {
 		return r.home
 	}
@@ -188,16 +188,16 @@ func addSent(sum *collector.Sent, more collector.Sent) {
 // sink is patient, since other StatsD servers add up counts for a second or more. Urgent counts
 // would be up to 200 packets a second from each instance, and StatsD on Node loses packets beyond
 // some tens of thousands a second.
-func (s *Sink) Capabilities() collector.Capabilities {
+func (s *sink) Capabilities() collector.Capabilities {
 	meta := s.packers[0].meta
 	return collector.Capabilities{Accounts: meta, Groups: meta && s.encoding != wire.Strict, Origins: meta, Patient: !meta}
 }
 
 // Fit implements [collector.Sink].
-func (s *Sink) Fit(text []byte) []byte { return s.encoding.Fit(text) }
+func (s *sink) Fit(text []byte) []byte { return s.encoding.Fit(text) }
 
 // Close implements [collector.Sink].
-func (s *Sink) Close() error {
+func (s *sink) Close() error {
 	var errs []error
 	for _, p := range s.packers {
 		errs = append(errs, p.Close())

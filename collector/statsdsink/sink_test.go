@@ -41,14 +41,14 @@ func statsdRules() *rules.Rules {
 	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "terms"}, {ID: "article", Prefix: "shop"}}}
 }
 
-func newSink(t testing.TB, c Config) *Sink {
+func newSink(t testing.TB, c Config) *sink {
 	t.Helper()
 	c.Rules, c.Instance = statsdRules(), "api-1"
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.(*sink)
 }
 
 func count(rule, text string, n int64) collector.Count {
@@ -142,7 +142,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 				}
 			}
 			if out.err != nil {
-				seq = s.packers[0].head.Seq // numbers of packets that failed are gaps to the receiver
+				seq = s.(*sink).packers[0].head.Seq // numbers of packets that failed are gaps to the receiver
 				if sent.Packets > 0 && sent.Err == nil {
 					t.Fatal("the failure was not reported")
 				}
@@ -219,7 +219,7 @@ func TestNewStatsDRefusesBadConfigs(t *testing.T) {
 			t.Errorf("New gives %v, want an error about %s", err, test.want)
 		}
 	}
-	if s, err := New(Config{Rules: statsdRules(), Addrs: []string{"a:1"}}); err != nil || !wire.ValidInstance(s.packers[0].head.Instance) {
+	if s, err := New(Config{Rules: statsdRules(), Addrs: []string{"a:1"}}); err != nil || !wire.ValidInstance(s.(*sink).packers[0].head.Instance) {
 		t.Errorf("the default instance: %v", err)
 	}
 }

@@ -63,7 +63,7 @@ func TestRendezvousGolden(t *testing.T) {
 }
 
 // spreadTo returns a sink that sends to n fakes.
-func spreadTo(t testing.TB, spread string, rules *rules.Rules, n int) (*Sink, []*packets) {
+func spreadTo(t testing.TB, spread string, rules *rules.Rules, n int) (*sink, []*packets) {
 	t.Helper()
 	c := Config{Rules: rules, Spread: spread, Instance: "api-1"}
 	var fakes []*packets
@@ -334,7 +334,7 @@ func TestSpreadOverSockets(t *testing.T) {
 		for i := range 90 {
 			c := count("terms", fmt.Sprint("GET /search?q=", i), 1)
 			counts = append(counts, c)
-			if spread == SpreadAll || s.homes.pick(wire.Plain.Append(nil, c.Text)) == 2 {
+			if spread == SpreadAll || s.(*sink).homes.pick(wire.Plain.Append(nil, c.Text)) == 2 {
 				want += 10
 			}
 		}

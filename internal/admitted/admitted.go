@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -32,7 +33,7 @@ type sum struct {
 }
 
 // Rates are the rates of the outcomes of a hot key's requests, per second and over all instances;
-// see [rules.Outcomes].
+// see [published.Outcomes].
 type Rates struct{ Passed, Refused, Waited, Served float64 }
 
 // Requests returns the rate of all requests.
@@ -55,7 +56,7 @@ func (r Rates) RefusedShare() float64 {
 }
 
 // add adds the report of an instance.
-func (s *sum) add(a *rules.Admitted) {
+func (s *sum) add(a *published.Admitted) {
 	seconds := a.Span.Seconds()
 	s.perSecond += float64(a.N) / seconds
 	o, alone := &s.onHot, float64(a.OnHot.Alone)/seconds
@@ -77,7 +78,7 @@ const silent = 3 * time.Second
 
 // New adds up the reports of members. An instance in instances, which sends counts, but not among
 // the members makes the sums incomplete.
-func New(members []rules.Member, instances []rules.Instance) *Admissions {
+func New(members []published.Member, instances []published.Instance) *Admissions {
 	f := &Admissions{keys: make(map[uint64]sum)}
 	names := make(map[string]bool)
 	var latest time.Time
@@ -88,7 +89,7 @@ func New(members []rules.Member, instances []rules.Instance) *Admissions {
 	}
 	for i := range members {
 		m := &members[i]
-		if m.Role != rules.RoleInstance {
+		if m.Role != published.RoleInstance {
 			continue
 		}
 		f.instances++
@@ -146,7 +147,7 @@ func (g Gauge) Allowed() float64 {
 const inexact = 500 * time.Millisecond
 
 // Gauge returns the gauge of a hot key.
-func (f *Admissions) Gauge(h *rules.Hot) Gauge {
+func (f *Admissions) Gauge(h *published.Hot) Gauge {
 	if f == nil || f.instances == 0 {
 		return Gauge{}
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -21,17 +22,17 @@ type total struct {
 	id      uint64
 	since   int64               // start of the key's heat, in Unix milliseconds
 	of      map[string]*outcome // last reports, by incarnation of the instance
-	before  rules.Outcomes      // sum of instances that left long ago, or before this process began
+	before  published.Outcomes  // sum of instances that left long ago, or before this process began
 	listed  time.Time           // last time at which the key was published
 	owner   string              // the part of the aggregator that publishes it
 	span    span                // time of the reports since the last sum
 	adopted bool                // whether sum is that of a predecessor, and was not compared with reports yet
-	sum     rules.FleetOutcomes
+	sum     published.FleetOutcomes
 }
 
 // outcome is the last report of an instance.
 type outcome struct {
-	rules.Outcomes
+	published.Outcomes
 	heard time.Time
 }
 
@@ -43,7 +44,7 @@ type span struct{ from, to time.Time }
 type Growth struct {
 	Key      rules.Key
 	Owner    string // the part of the aggregator that publishes the key
-	Outcomes rules.Outcomes
+	Outcomes published.Outcomes
 	From, To time.Time
 }
 
@@ -56,7 +57,7 @@ const keepUnlisted = 30 * time.Second
 
 // Update adds the members' reports about the published hot keys, and returns the growth of their
 // sums. Some members may have left.
-func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) (grown []Growth) {
+func (t *Totals) Update(hot []published.Hot, members []published.Member, now time.Time) (grown []Growth) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list(hot, now)
@@ -81,7 +82,7 @@ func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) 
 	for key, k := range t.keys {
 		before := k.sum.Outcomes
 		k.addUp(present, cut, now)
-		if more := k.sum.Minus(before); more != (rules.Outcomes{}) {
+		if more := k.sum.Minus(before); more != (published.Outcomes{}) {
 			grown = append(grown, Growth{key, k.owner, more, k.span.from, k.span.to})
 		}
 		k.span = span{}
@@ -90,14 +91,14 @@ func (t *Totals) Update(hot []rules.Hot, members []rules.Member, now time.Time) 
 }
 
 // Inherit continues the sums that are published with hot keys. It changes no sum that Totals has.
-func (t *Totals) Inherit(hot []rules.Hot) {
+func (t *Totals) Inherit(hot []published.Hot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list(hot, time.Now())
 }
 
 // list records that these keys are published.
-func (t *Totals) list(hot []rules.Hot, now time.Time) {
+func (t *Totals) list(hot []published.Hot, now time.Time) {
 	if t.keys == nil {
 		t.keys = make(map[rules.Key]*total)
 	}
@@ -113,7 +114,7 @@ func (t *Totals) list(hot []rules.Hot, now time.Time) {
 }
 
 // newTotal returns the total of a key, which continues that of a predecessor.
-func newTotal(h *rules.Hot) *total {
+func newTotal(h *published.Hot) *total {
 	k := &total{id: limiter.KeyID([]byte(h.Key.String())), since: h.Since.UnixMilli(), of: make(map[string]*outcome)}
 	if h.Outcomes != nil {
 		k.adopted, k.sum, k.before = true, *h.Outcomes, h.Outcomes.Gone
@@ -122,13 +123,13 @@ func newTotal(h *rules.Hot) *total {
 }
 
 // add adds the report of an instance. Reports may overtake each other, so its counts never go back.
-func (k *total) add(m *rules.Member, o *rules.Outcomes) {
+func (k *total) add(m *published.Member, o *published.Outcomes) {
 	x := k.of[m.Incarnation]
 	if x == nil {
 		x = &outcome{heard: time.UnixMilli(k.since)}
 		k.of[m.Incarnation] = x
 	}
-	if more := o.Minus(x.Outcomes); more != (rules.Outcomes{}) {
+	if more := o.Minus(x.Outcomes); more != (published.Outcomes{}) {
 		if k.span.from.IsZero() || x.heard.Before(k.span.from) {
 			k.span.from = x.heard
 		}
@@ -161,15 +162,15 @@ func (k *total) addUp(present map[string]bool, cut bool, now time.Time) {
 		k.before, gone = k.before.Plus(missing), gone.Plus(missing)
 	}
 	k.adopted = k.adopted && cut
-	k.sum = rules.FleetOutcomes{Outcomes: sum.Plus(missing), Gone: gone}
+	k.sum = published.FleetOutcomes{Outcomes: sum.Plus(missing), Gone: gone}
 }
 
 // Of returns the outcomes of a key since it became hot, or nil if they are not known.
-func (t *Totals) Of(key rules.Key, since time.Time) *rules.FleetOutcomes {
+func (t *Totals) Of(key rules.Key, since time.Time) *published.FleetOutcomes {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.keys[key]
-	if k == nil || k.since != since.UnixMilli() || k.sum == (rules.FleetOutcomes{}) {
+	if k == nil || k.since != since.UnixMilli() || k.sum == (published.FleetOutcomes{}) {
 		return nil
 	}
 	sum := k.sum

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -12,41 +13,41 @@ import (
 // that adds them up.
 type fleetOf struct {
 	t       *testing.T
-	hot     rules.Hot
-	members map[string]rules.Member
+	hot     published.Hot
+	members map[string]published.Member
 	totals  *Totals
 	now     time.Time
 }
 
 func newFleetOf(t *testing.T) *fleetOf {
 	return &fleetOf{
-		t: t, hot: rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Since: time.UnixMilli(1_700_000_000_000)},
-		members: make(map[string]rules.Member), totals: new(Totals), now: time.Now(),
+		t: t, hot: published.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Since: time.UnixMilli(1_700_000_000_000)},
+		members: make(map[string]published.Member), totals: new(Totals), now: time.Now(),
 	}
 }
 
 // report makes an instance report its outcomes since the key became hot.
 func (f *fleetOf) report(incarnation string, passed, refused int64) {
-	f.members[incarnation] = rules.Member{Name: "a", Role: rules.RoleInstance, Incarnation: incarnation, Heard: f.now, Admitted: []rules.Admitted{{
-		ID: limiter.KeyID([]byte(f.hot.Key.String())), Since: f.hot.Since, Outcomes: rules.Outcomes{Passed: passed, Refused: refused},
+	f.members[incarnation] = published.Member{Name: "a", Role: published.RoleInstance, Incarnation: incarnation, Heard: f.now, Admitted: []published.Admitted{{
+		ID: limiter.KeyID([]byte(f.hot.Key.String())), Since: f.hot.Since, Outcomes: published.Outcomes{Passed: passed, Refused: refused},
 	}}}
 }
 
 // check checks the sum after the next look at the heartbeats, and publishes it.
 func (f *fleetOf) check(when string, passed, refused int64) {
 	f.t.Helper()
-	var members []rules.Member
+	var members []published.Member
 	for _, m := range f.members {
 		members = append(members, m)
 	}
 	f.now = f.now.Add(time.Second)
-	f.totals.Update([]rules.Hot{f.hot}, members, f.now)
+	f.totals.Update([]published.Hot{f.hot}, members, f.now)
 	f.hot.Outcomes = f.totals.Of(f.hot.Key, f.hot.Since.Add(time.Microsecond)) // published in milliseconds
-	var got rules.Outcomes
+	var got published.Outcomes
 	if o := f.hot.Outcomes; o != nil {
 		got = o.Outcomes
 	}
-	if want := (rules.Outcomes{Passed: passed, Refused: refused}); got != want {
+	if want := (published.Outcomes{Passed: passed, Refused: refused}); got != want {
 		f.t.Errorf("%s: %+v, want %+v", when, got, want)
 	}
 }
@@ -54,7 +55,7 @@ func (f *fleetOf) check(when string, passed, refused int64) {
 // restart replaces the aggregator by a new one, which has what is published and no more.
 func (f *fleetOf) restart() {
 	f.totals = new(Totals)
-	f.totals.Inherit([]rules.Hot{f.hot})
+	f.totals.Inherit([]published.Hot{f.hot})
 	f.hot.Outcomes = f.totals.Of(f.hot.Key, f.hot.Since) // it writes its entries before it looks at the heartbeats
 }
 
@@ -117,15 +118,15 @@ func TestGrowth(t *testing.T) {
 	began := f.now
 	update := func(after time.Duration) []Growth {
 		f.now = began.Add(after)
-		var members []rules.Member
+		var members []published.Member
 		for _, m := range f.members {
 			members = append(members, m)
 		}
-		return f.totals.Update([]rules.Hot{f.hot}, members, f.now)
+		return f.totals.Update([]published.Hot{f.hot}, members, f.now)
 	}
 	check := func(when string, got []Growth, refused int64, from, to time.Time) {
 		t.Helper()
-		want := Growth{f.hot.Key, "statsd", rules.Outcomes{Refused: refused}, from, to}
+		want := Growth{f.hot.Key, "statsd", published.Outcomes{Refused: refused}, from, to}
 		if len(got) != 1 || got[0].Outcomes != want.Outcomes || got[0].Owner != "statsd" || !got[0].From.Equal(from) || !got[0].To.Equal(to) {
 			t.Errorf("%s: %+v, want %+v", when, got, want)
 		}
@@ -153,7 +154,7 @@ func TestTotalsOfCutReports(t *testing.T) {
 	f.report("1", 10, 100)
 	f.check("at first", 10, 100)
 	f.restart()
-	f.members["1"] = rules.Member{Role: rules.RoleInstance, Incarnation: "1", Heard: f.now, MoreAdmitted: true}
+	f.members["1"] = published.Member{Role: published.RoleInstance, Incarnation: "1", Heard: f.now, MoreAdmitted: true}
 	f.check("not reported", 10, 100)
 	f.report("1", 11, 110)
 	f.check("reported again", 11, 110)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // ClockLog logs instances whose clocks are off. It names each once, and again if the offset
@@ -37,7 +37,7 @@ func NewClockLog(log *slog.Logger) *ClockLog {
 
 // Log logs the changes, given the live instances and the clocks among them that are off. It
 // should be called about once a second.
-func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) {
+func (l *ClockLog) Log(now time.Time, live []published.Instance, off []SenderClock) {
 	isOff := make(map[string]bool, len(off))
 	var news []SenderClock
 	for _, c := range off {

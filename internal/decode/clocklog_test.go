@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // saidOfClocks returns the lines that a ClockLog writes in successive seconds, without the time.
@@ -20,9 +20,9 @@ func saidOfClocks(live int, seconds ...[]SenderClock) []string {
 		}
 		return a
 	}})))
-	var all []rules.Instance
+	var all []published.Instance
 	for i := range live {
-		all = append(all, rules.Instance{Name: fmt.Sprintf("api-%d", i)})
+		all = append(all, published.Instance{Name: fmt.Sprintf("api-%d", i)})
 	}
 	for i, off := range seconds {
 		l.Log(noon.Add(time.Duration(i)*time.Second), all, off)
@@ -90,7 +90,7 @@ func TestClockLogIsBounded(t *testing.T) {
 	}
 	l := NewClockLog(nil)
 	for i, all := range flood {
-		l.Log(noon.Add(time.Duration(i)*time.Minute), make([]rules.Instance, 3), all)
+		l.Log(noon.Add(time.Duration(i)*time.Minute), make([]published.Instance, 3), all)
 	}
 	if len(l.named) > maxNamed {
 		t.Errorf("%d are remembered", len(l.named))

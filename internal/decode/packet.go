@@ -6,23 +6,23 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Instances returns the instances whose packets arrived in the last ten seconds, sorted by
 // name. It is safe for concurrent use.
-func (d *Decoder) Instances(now time.Time) []rules.Instance {
+func (d *Decoder) Instances(now time.Time) []published.Instance {
 	s := d.senders
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live := make([]rules.Instance, 0, len(s.byName))
+	live := make([]published.Instance, 0, len(s.byName))
 	for _, known := range s.byName {
 		if now.Sub(known.heard) <= liveFor {
-			live = append(live, rules.Instance{Name: known.name, Heard: known.heard})
+			live = append(live, published.Instance{Name: known.name, Heard: known.heard})
 		}
 	}
-	slices.SortFunc(live, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(live, func(a, b published.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return live
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -133,7 +134,7 @@ func TestSendersTellWhoIsLive(t *testing.T) {
 	for i, name := range []string{"c", "a", "b"} {
 		s.senderFor(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second), nil)
 	}
-	want := []rules.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
+	want := []published.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
 	if got := d.Instances(noon.Add(12 * time.Second)); !slices.Equal(got, want) {
 		t.Errorf("live are %v, want %v", got, want)
 	}

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // Hot returns a hot key with a threshold of 100/s and the given rate and limit per second.
-func Hot(text string, rate float64, limit int64) rules.Hot {
-	return rules.Hot{
+func Hot(text string, rate float64, limit int64) published.Hot {
+	return published.Hot{
 		Key:   rules.Key{Rule: "search-terms", Text: text},
 		Low:   int64(rate),
 		High:  int64(rate) + 10,
@@ -24,10 +25,10 @@ func Hot(text string, rate float64, limit int64) rules.Hot {
 }
 
 // Hots returns a change in which the keys become hot.
-func Hots(h ...rules.Hot) rules.Change { return rules.Change{Hot: h} }
+func Hots(h ...published.Hot) published.Change { return published.Change{Hot: h} }
 
 // Cools returns a change in which the keys cool.
-func Cools(h ...rules.Hot) rules.Change { return rules.Change{Cool: h} }
+func Cools(h ...published.Hot) published.Change { return published.Change{Cool: h} }
 
 // Text returns the text of key i.
 func Text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }

@@ -16,16 +16,17 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // controlled has the past participle of each action of an operator.
-var controlled = map[rules.ControlAction]string{
-	rules.ControlPin: "pinned", rules.ControlBlock: "blocked", rules.ControlAllow: "allowed",
+var controlled = map[published.ControlAction]string{
+	published.ControlPin: "pinned", published.ControlBlock: "blocked", published.ControlAllow: "allowed",
 }
 
 // Controlled returns the past participle of an action: "pinned", "blocked" or "allowed".
-func Controlled(action rules.ControlAction) string { return controlled[action] }
+func Controlled(action published.ControlAction) string { return controlled[action] }
 
 // Speed formats a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". The rate
 // of a key whose unit is unknown is formatted as one of requests, the zero unit.
@@ -84,7 +85,7 @@ func AdmittedRate(g admitted.Gauge, unit rules.Unit) string {
 
 // Bounds returns the bounds of a hot key's count in the window of its threshold:
 // "212-230 in 1s", "1.5 MB in 10s", "212 or more in 1s".
-func Bounds(h *rules.Hot) string {
+func Bounds(h *published.Hot) string {
 	count := func(n int64) string {
 		switch h.Cause.Unit {
 		case rules.Bytes:
@@ -96,7 +97,7 @@ func Bounds(h *rules.Hot) string {
 	}
 	words := count(h.Low)
 	switch high := count(h.High); {
-	case h.High == rules.Unknown:
+	case h.High == published.Unknown:
 		words += " or more"
 	case high != words:
 		words += "-" + high
@@ -109,7 +110,7 @@ func Bounds(h *rules.Hot) string {
 
 // Cause formats the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m", "8x/1m", "8x/1m
 // over day", "top 3/1m". It returns "-" if the threshold is unknown.
-func Cause(c rules.Cause) string {
+func Cause(c published.Cause) string {
 	switch {
 	case c.IsZero():
 		return "-"

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -58,7 +59,7 @@ func Plural(n int, word string) string {
 }
 
 // OriginCount formats the count of an origin: "7", or its bounds if it is not exact: "5-7".
-func OriginCount(o rules.Origin) string {
+func OriginCount(o published.Origin) string {
 	if o.Over == 0 {
 		return strconv.FormatInt(o.Count, 10)
 	}
@@ -67,11 +68,11 @@ func OriginCount(o rules.Origin) string {
 
 // OriginSpans returns the times over which the origins of a hot key are counted: one for its
 // instances, one for its sampled routes and callers. Both are 0 if the key's window is unknown.
-func OriginSpans(h *rules.Hot) (instances, sampled time.Duration) {
+func OriginSpans(h *published.Hot) (instances, sampled time.Duration) {
 	if h.Cause.IsZero() {
 		return 0, 0
 	}
-	return h.Cause.Rate.Per, max(rules.MinOriginSpan, h.Cause.Rate.Per)
+	return h.Cause.Rate.Per, max(published.MinOriginSpan, h.Cause.Rate.Per)
 }
 
 // Thousands formats n with separators: 1234567 becomes "1,234,567".

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -34,7 +35,7 @@ func perSecond(rate float64) string {
 
 // Outcomes describes the outcomes of a key's requests since it became hot: "61,200 of 75,000
 // refused, 40 waited". It returns "" if that is not known.
-func Outcomes(h *rules.Hot) string {
+func Outcomes(h *published.Hot) string {
 	o := h.Outcomes
 	if o == nil {
 		return ""

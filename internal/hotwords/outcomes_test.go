@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -21,8 +22,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	o := &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 13_700, Refused: 61_200, Waited: 40, Served: 100}}
-	for want, h := range map[string]rules.Hot{
+	o := &published.FleetOutcomes{Outcomes: published.Outcomes{Passed: 13_700, Refused: 61_200, Waited: 40, Served: 100}}
+	for want, h := range map[string]published.Hot{
 		"": {},
 		"61,200 of 75,000 refused, 40 waited, 100 answered by on_hot":                 {Outcomes: o, Mode: rules.ModeLimit},
 		"61,200 of 75,000 would have been refused, 40 waited, 100 answered by on_hot": {Outcomes: o, Mode: rules.ModeShadow},

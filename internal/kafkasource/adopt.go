@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // inheritance is the state that the previous owner of a partition left.
 type inheritance struct {
-	hot    []rules.Hot
+	hot    []published.Hot
 	judged time.Time // end of the counts that it had judged; zero if unknown
 }
 
@@ -84,7 +85,7 @@ func (w *worker) adoptWhenCovered() {
 // key is counted in another partition, it stays until that partition has had the time to find
 // it. Then it is released, which removes only keys that the other partition has not published.
 func (w *worker) adopt(left inheritance, now time.Time) {
-	var cool []rules.Hot
+	var cool []published.Hot
 	for _, h := range w.detector.Adopt(left.hot, w.now) {
 		if w.moved(h.Rule) {
 			w.leaving = append(w.leaving, h.Key)
@@ -95,7 +96,7 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 	}
 	w.gate.open(append(left.hot, w.adoptMissed(left)...), w.detector.Refresh)
 	if len(cool) > 0 {
-		w.gate.Publish(rules.Change{Cool: cool})
+		w.gate.Publish(published.Change{Cool: cool})
 	}
 }
 
@@ -104,12 +105,12 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 // their windows are below the exit, as if it had found them now. Keys from counts that the
 // previous owner judged stay as that owner published them. Keys that became
 // hot longer ago than a hand-over takes are ignored.
-func (w *worker) adoptMissed(left inheritance) (missed []rules.Hot) {
+func (w *worker) adoptMissed(left inheritance) (missed []published.Hot) {
 	if left.judged.IsZero() {
 		return nil
 	}
 	known := make(map[rules.Key]bool)
-	for _, all := range [][]rules.Hot{left.hot, w.detector.Listed()} {
+	for _, all := range [][]published.Hot{left.hot, w.detector.Listed()} {
 		for i := range all {
 			known[all[i].Key] = true
 		}
@@ -141,10 +142,10 @@ func (w *worker) letGo(now time.Time) {
 	if len(w.leaving) == 0 || now.Before(w.releaseAt) {
 		return
 	}
-	var cool []rules.Hot
+	var cool []published.Hot
 	for _, key := range w.leaving {
-		cool = append(cool, rules.Hot{Key: key})
+		cool = append(cool, published.Hot{Key: key})
 	}
 	w.leaving = nil
-	w.gate.Publish(rules.Change{Cool: cool})
+	w.gate.Publish(published.Change{Cool: cool})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
@@ -22,7 +23,7 @@ type PartitionPublisher interface {
 	// it. It returns the keys in it, and the time up to which the previous owner had judged the
 	// partition's counts, or zero if that is not known. It changes none of the keys. It is
 	// called until it succeeds, before all other methods.
-	Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error)
+	Adopt(ctx context.Context) (hot []published.Hot, judged time.Time, err error)
 	// Judged records that all counts from before until have been judged, for the next owner of
 	// the partition's part. It must not block.
 	Judged(until time.Time)

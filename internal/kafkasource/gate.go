@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -16,10 +17,10 @@ type gate struct {
 	to       PartitionPublisher
 	isOpen   bool
 	asked    bool // the detector's next refresh goes to taken
-	taken    []rules.Hot
-	suspects []rules.Hot
+	taken    []published.Hot
+	suspects []published.Hot
 	part     int
-	found    map[rules.Key]rules.Hot // keys that became hot, as they were at that time
+	found    map[rules.Key]published.Hot // keys that became hot, as they were at that time
 }
 
 // maxFound bounds the keys in found: as many as an owner can publish. The newest are kept.
@@ -27,13 +28,13 @@ type gate struct {
 const maxFound = 1000
 
 // Publish implements [aggregator.Publisher].
-func (g *gate) Publish(c rules.Change) {
+func (g *gate) Publish(c published.Change) {
 	if g.isOpen {
 		g.to.Publish(c)
 		return
 	}
 	if g.found == nil {
-		g.found = make(map[rules.Key]rules.Hot)
+		g.found = make(map[rules.Key]published.Hot)
 	}
 	for i := range c.Hot {
 		g.found[c.Hot[i].Key] = c.Hot[i]
@@ -56,7 +57,7 @@ func (g *gate) dropOldest() {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (g *gate) Refresh(part int, hot []rules.Hot) {
+func (g *gate) Refresh(part int, hot []published.Hot) {
 	switch {
 	case g.asked:
 		g.taken = slices.Clone(hot)
@@ -66,7 +67,7 @@ func (g *gate) Refresh(part int, hot []rules.Hot) {
 }
 
 // Suspects implements [aggregator.Publisher].
-func (g *gate) Suspects(part int, suspects []rules.Hot) {
+func (g *gate) Suspects(part int, suspects []published.Hot) {
 	if g.isOpen {
 		g.to.Suspects(part, suspects)
 		return
@@ -75,20 +76,20 @@ func (g *gate) Suspects(part int, suspects []rules.Hot) {
 }
 
 // Summary implements [aggregator.SummaryPublisher].
-func (g *gate) Summary(part int, s rules.Summary) {
+func (g *gate) Summary(part int, s published.Summary) {
 	if to, ok := g.to.(aggregator.SummaryPublisher); ok && g.isOpen {
 		to.Summary(part, s)
 	}
 }
 
 // Instances implements [aggregator.Publisher]. A detector knows none.
-func (g *gate) Instances([]rules.Instance) {}
+func (g *gate) Instances([]published.Instance) {}
 
 // open lets all changes through from now on. refresh makes the detector publish its hot keys. An
 // adopted key is published with the higher of both counts, since its windows may have begun
 // before the first record that was read again.
-func (g *gate) open(adopted []rules.Hot, refresh func()) {
-	known := make(map[rules.Key]*rules.Hot, len(adopted))
+func (g *gate) open(adopted []published.Hot, refresh func()) {
+	known := make(map[rules.Key]*published.Hot, len(adopted))
 	for i := range adopted {
 		known[adopted[i].Key] = &adopted[i]
 	}
@@ -107,7 +108,7 @@ func (g *gate) open(adopted []rules.Hot, refresh func()) {
 		}
 	}
 	if len(g.taken) > 0 {
-		g.to.Publish(rules.Change{Hot: g.taken})
+		g.to.Publish(published.Change{Hot: g.taken})
 	}
 	if len(g.suspects) > 0 {
 		g.to.Suspects(g.part, g.suspects)

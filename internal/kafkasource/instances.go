@@ -9,7 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // instancesEvery is the interval at which the instances are published.
@@ -38,9 +38,9 @@ func (s *Source) tellInstances(ctx context.Context) {
 			w.elsewhere.Store(&heard)
 		}
 		s.recordLive(workers)
-		all := make([]rules.Instance, 0, len(heard))
+		all := make([]published.Instance, 0, len(heard))
 		for _, name := range slices.Sorted(maps.Keys(heard)) {
-			all = append(all, rules.Instance{Name: name, Heard: heard[name]})
+			all = append(all, published.Instance{Name: name, Heard: heard[name]})
 		}
 		lowest := slices.MinFunc(workers, func(a, b *worker) int { return cmp.Compare(a.partition, b.partition) })
 		if p := lowest.publisher.Load(); p != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotparam/hotparam/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
@@ -281,13 +282,13 @@ type redis struct {
 	holders map[int32]*publisher
 	changes []string
 	running []*publisher
-	heard   []rules.Instance
+	heard   []published.Instance
 	tellers map[int32]bool // partitions that received the instances
 	judged  map[int32]time.Time
 }
 
 type entry struct {
-	rules.Hot
+	published.Hot
 	owner int32
 }
 
@@ -330,14 +331,14 @@ type publisher struct {
 	*redis
 	partition int32
 	runs      bool
-	wanted    []rules.Change // changes found before it runs, or while it is fenced off
-	suspects  []rules.Hot
-	refreshed []rules.Hot
+	wanted    []published.Change // changes found before it runs, or while it is fenced off
+	suspects  []published.Hot
+	refreshed []published.Hot
 }
 
 var errAway = errors.New("redis is away")
 
-func (p *publisher) Adopt(context.Context) (hot []rules.Hot, judged time.Time, err error) {
+func (p *publisher) Adopt(context.Context) (hot []published.Hot, judged time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.away {
@@ -393,7 +394,7 @@ func (p *publisher) end() {
 	}
 }
 
-func (p *publisher) Publish(c rules.Change) {
+func (p *publisher) Publish(c published.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = append(p.wanted, c)
@@ -411,7 +412,7 @@ func (p *publisher) publishWanted() {
 	p.wanted = nil
 }
 
-func (p *publisher) apply(c rules.Change) {
+func (p *publisher) apply(c published.Change) {
 	at := time.Now().Format("05.000")
 	for _, h := range c.Hot {
 		if _, ok := p.entries[h.Key]; !ok {
@@ -427,19 +428,19 @@ func (p *publisher) apply(c rules.Change) {
 	}
 }
 
-func (p *publisher) Refresh(_ int, hot []rules.Hot) {
+func (p *publisher) Refresh(_ int, hot []published.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refreshed = slices.Clone(hot)
 }
 
-func (p *publisher) Suspects(_ int, suspects []rules.Hot) {
+func (p *publisher) Suspects(_ int, suspects []published.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.suspects = slices.Clone(suspects)
 }
 
-func (p *publisher) Instances(all []rules.Instance) {
+func (p *publisher) Instances(all []published.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heard = slices.Clone(all)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
@@ -170,20 +171,20 @@ func TestHighIsUnknown(t *testing.T) {
 		}
 	}
 	w := bench(t)
-	if feed(w, 9, 10, 11, 12); high(w) != rules.Unknown {
+	if feed(w, 9, 10, 11, 12); high(w) != published.Unknown {
 		t.Error("known, though the instance has sent records before")
 	}
-	if feed(w, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); high(w) == rules.Unknown {
+	if feed(w, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); high(w) == published.Unknown {
 		t.Error("unknown, want it known when nothing is missing")
 	}
-	if feed(w, 26); high(w) != rules.Unknown {
+	if feed(w, 26); high(w) != published.Unknown {
 		t.Error("known after a gap")
 	}
-	if feed(w, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40); high(w) == rules.Unknown {
+	if feed(w, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40); high(w) == published.Unknown {
 		t.Error("unknown when the gap's window has passed")
 	}
 	w.work(batch{lost: &kgo.ErrDataLoss{ResetTo: 20}}, noon.Add(4*time.Second))
-	if w.runDue(noon.Add(4 * time.Second)); high(w) != rules.Unknown || w.position != 20 {
+	if w.runDue(noon.Add(4 * time.Second)); high(w) != published.Unknown || w.position != 20 {
 		t.Error("known after the brokers lost records")
 	}
 
@@ -198,7 +199,7 @@ func TestHighIsUnknown(t *testing.T) {
 			w.spoken = at
 			w.record(stamped(headed(head(1, at), 0, line("q=1", 150)), int64(begun), at), 0, at)
 			w.handleEnds(ends{asked: at, end: 2, start: 0})
-			if w.runDue(at); (high(w) == rules.Unknown) != unknown {
+			if w.runDue(at); (high(w) == published.Unknown) != unknown {
 				t.Errorf("begun at %d, told before %v: high %d", begun, told, high(w))
 			}
 		}
@@ -245,9 +246,9 @@ func TestAdoptedElsewhere(t *testing.T) {
 	r := &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher)}
 	p := &publisher{redis: r, partition: (home + 1) % 3, runs: true}
 	r.holders[p.partition] = p
-	var hot []rules.Hot
+	var hot []published.Hot
 	for _, key := range []rules.Key{{Rule: "r", Text: "q=1"}, {Rule: "whole", Text: "q=1"}, {Rule: "gone", Text: "q=1"}} {
-		h := rules.Hot{Key: key, Since: noon.Add(-time.Hour), Low: 500, High: 600, Rate: 500, Ratio: 50}
+		h := published.Hot{Key: key, Since: noon.Add(-time.Hour), Low: 500, High: 600, Rate: 500, Ratio: 50}
 		r.entries[key], hot = entry{h, p.partition}, append(hot, h)
 	}
 	w := s.newWorker(p.partition, noon)
@@ -273,8 +274,8 @@ func TestAdoptedElsewhere(t *testing.T) {
 func TestGateKeepsSuspects(t *testing.T) {
 	p := &publisher{redis: &redis{holders: make(map[int32]*publisher)}}
 	g := &gate{to: p}
-	g.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "r", Text: "old"}}})
-	g.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "r", Text: "new"}}})
+	g.Suspects(0, []published.Hot{{Key: rules.Key{Rule: "r", Text: "old"}}})
+	g.Suspects(0, []published.Hot{{Key: rules.Key{Rule: "r", Text: "new"}}})
 	if p.suspects != nil {
 		t.Error("told before the gate is open")
 	}

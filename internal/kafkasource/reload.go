@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -41,7 +42,7 @@ func (w *worker) reload() {
 			w.leaving = append(w.leaving, h.Key)
 			w.releaseAt = w.wall.Add(w.source.lookback())
 		} else {
-			w.detector.TakeOver([]rules.Hot{h}, now)
+			w.detector.TakeOver([]published.Hot{h}, now)
 		}
 	}
 	// A key that another partition is to take may belong to a rule that was removed.
@@ -49,7 +50,7 @@ func (w *worker) reload() {
 		if next.NumberOf(k.Rule) >= 0 {
 			return false
 		}
-		w.gate.Publish(rules.Change{Cool: []rules.Hot{{Key: k}}})
+		w.gate.Publish(published.Change{Cool: []published.Hot{{Key: k}}})
 		return true
 	})
 }

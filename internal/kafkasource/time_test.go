@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -136,7 +137,7 @@ func TestSourceSeeksByTime(t *testing.T) {
 		// A high count is known after the backlog is read.
 		w.redis.mu.Lock()
 		defer w.redis.mu.Unlock()
-		if p := w.redis.holders[0]; len(p.refreshed) > 0 && p.refreshed[0].High == rules.Unknown {
+		if p := w.redis.holders[0]; len(p.refreshed) > 0 && p.refreshed[0].High == published.Unknown {
 			w.Errorf("%+v, want its high count known", p.refreshed)
 		}
 	})
@@ -217,7 +218,7 @@ func TestDeletedBeginningIsUnknown(t *testing.T) {
 			w.redis.mu.Lock()
 			defer w.redis.mu.Unlock()
 			p := w.redis.holders[0]
-			return len(p.refreshed) == 1 && p.refreshed[0].High == rules.Unknown
+			return len(p.refreshed) == 1 && p.refreshed[0].High == published.Unknown
 		}
 		time.Sleep(30 * time.Second)
 		if s := m.Stats(); s.Records > 10+60 || !unknown() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -56,7 +57,7 @@ type worker struct {
 	toldAt    atomic.Int64                         // time of the leader's last report of the end, in nanoseconds since the Unix epoch
 	publisher atomic.Pointer[PartitionPublisher]   // set once the partition's part is taken over
 	elsewhere atomic.Pointer[map[string]time.Time] // times at which each instance was last heard in any partition of ours
-	instances atomic.Pointer[[]rules.Instance]
+	instances atomic.Pointer[[]published.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // clocks of the instances that are off
 	live      atomic.Pointer[liveInstances]
 }

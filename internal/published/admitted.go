@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-
-	"github.com/hotparam/hotparam/rules"
 )
 
 // admittedJSON is the number that was admitted, and the milliseconds in which it was: [7,10000].
@@ -16,16 +14,16 @@ import (
 // [7,10000,0,0,0,"",7,93,0,0,1732172445123,70,930,0,0]. Readers of an earlier version ignore the rest.
 type admittedJSON struct {
 	n, millis    int64
-	onHot        rules.OnHotCounts
-	lately, ever rules.Outcomes
+	onHot        OnHotCounts
+	lately, ever Outcomes
 	since        int64
 }
 
 const maxReason = 32 // bytes of a reason
 
-func newAdmitted(a *rules.Admitted) admittedJSON {
+func newAdmitted(a *Admitted) admittedJSON {
 	of := admittedJSON{n: a.N, millis: a.Span.Milliseconds(), onHot: a.OnHot, lately: a.Lately, ever: a.Outcomes}
-	if of.ever != (rules.Outcomes{}) {
+	if of.ever != (Outcomes{}) {
 		of.since = a.Since.UnixMilli()
 	}
 	if !validReason(of.onHot.AloneFor) {
@@ -34,8 +32,8 @@ func newAdmitted(a *rules.Admitted) admittedJSON {
 	return of
 }
 
-func (a *admittedJSON) admitted(id uint64) rules.Admitted {
-	of := rules.Admitted{ID: id, N: a.n, Span: time.Duration(a.millis) * time.Millisecond, OnHot: a.onHot, Lately: a.lately, Outcomes: a.ever}
+func (a *admittedJSON) admitted(id uint64) Admitted {
+	of := Admitted{ID: id, N: a.n, Span: time.Duration(a.millis) * time.Millisecond, OnHot: a.onHot, Lately: a.lately, Outcomes: a.ever}
 	if a.since > 0 {
 		of.Since = time.UnixMilli(a.since)
 	}
@@ -46,9 +44,9 @@ func (a *admittedJSON) admitted(id uint64) rules.Admitted {
 func (a admittedJSON) MarshalJSON() ([]byte, error) {
 	fields := a.fields()
 	switch {
-	case a.ever != rules.Outcomes{}:
+	case a.ever != Outcomes{}:
 		return json.Marshal(fields)
-	case a.onHot != rules.OnHotCounts{}:
+	case a.onHot != OnHotCounts{}:
 		return json.Marshal(fields[:6])
 	}
 	return json.Marshal(fields[:2])
@@ -78,7 +76,7 @@ func (a *admittedJSON) valid() bool {
 // maxOutcomes bounds a count of outcomes, so that sums over all members stay far from overflowing.
 const maxOutcomes = 1 << 48
 
-func validOutcomes(o rules.Outcomes) bool {
+func validOutcomes(o Outcomes) bool {
 	return min(o.Passed, o.Refused, o.Waited, o.Served) >= 0 && max(o.Passed, o.Refused, o.Waited, o.Served) <= maxOutcomes
 }
 

@@ -56,16 +56,16 @@ func (v Version) String() string {
 // version is pushed, and the change is read from the stream.
 const MaxPush = 64 << 10
 
-// Change is one change of the published hot set, in the form that is pushed on the channel and
+// Push is one change of the published hot set, in the form that is pushed on the channel and
 // kept in the stream.
-type Change struct {
+type Push struct {
 	Version Version
 	// At is when Redis made the change, on Redis's clock.
 	At time.Time
 	// Beat is the time that the publisher's heartbeat had left at that instant.
 	Beat time.Duration
 	// Hot holds the keys that became hot, or whose limit changed.
-	Hot []ChangeEntry
+	Hot []PushEntry
 	// Cool holds the keys that are no longer hot.
 	Cool []rules.Key
 	// Fleet is a change of the suspects. It is sent with a version alone, and never with a change
@@ -73,16 +73,16 @@ type Change struct {
 	Fleet *FleetChange
 }
 
-// ChangeEntry is a hot key in a [Change].
-type ChangeEntry struct {
-	rules.Hot
+// PushEntry is a hot key in a [Push].
+type PushEntry struct {
+	Hot
 	// TTL is the time from At to Until.
 	TTL time.Duration
 }
 
 // VersionAlone reports whether the message has no change of the hot set, because the change was
 // too long to be pushed or there was none.
-func (c *Change) VersionAlone() bool { return c.At.IsZero() }
+func (c *Push) VersionAlone() bool { return c.At.IsZero() }
 
 type changeJSON struct {
 	Version string       `json:"version"`
@@ -101,7 +101,7 @@ type hotEntry struct {
 	Info info    `json:"info"`
 }
 
-// EncodeChange returns a change:
+// EncodePush returns a change:
 //
 //	{"version":"6f1c0a2b9d3e4f58:42","at":1732172445123,"beat_ms":5000,
 //	 "hot":[{"rule":"search-terms","key":"GET /search?q=phone","rate":212,"ttl_ms":15000,"info":{…}}],
@@ -110,7 +110,7 @@ type hotEntry struct {
 // on one line, with the info as [EncodeInfo] writes it. If the version is zero, there are holes
 // for it, for at, and for the cooled members; if Until is zero, there is one for it. The
 // publisher's script fills them.
-func EncodeChange(c *Change) []byte {
+func EncodePush(c *Push) []byte {
 	raw := changeJSON{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []hotEntry{}}
 	for i := range c.Hot {
 		e := &c.Hot[i]
@@ -134,30 +134,30 @@ var (
 // maxTTLMillis bounds a time to live to a day; real ones are seconds.
 const maxTTLMillis = 24 * 60 * 60 * 1000
 
-// ParseChange reads a value that [EncodeChange] wrote, or a version alone: {"version":"…"}, with
+// ParsePush reads a value that [EncodePush] wrote, or a version alone: {"version":"…"}, with
 // or without a [FleetChange]. It returns the whole change or an error.
-func ParseChange(value []byte) (Change, error) {
+func ParsePush(value []byte) (Push, error) {
 	var raw changeJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return Change{}, fmt.Errorf("change of the hot set: %w", err)
+		return Push{}, fmt.Errorf("change of the hot set: %w", err)
 	}
 	version, err := ParseVersion(raw.Version)
 	if err != nil {
-		return Change{}, err
+		return Push{}, err
 	}
-	c := Change{Version: version}
+	c := Push{Version: version}
 	if raw.At == 0 && len(raw.Hot) == 0 && len(raw.Cool) == 0 {
 		c.Fleet, err = raw.Fleet.parse()
 	} else {
 		err = raw.fill(&c)
 	}
 	if err != nil {
-		return Change{}, fmt.Errorf("change %s of the hot set: %w", version, err)
+		return Push{}, fmt.Errorf("change %s of the hot set: %w", version, err)
 	}
 	return c, nil
 }
 
-func (raw *changeJSON) fill(c *Change) error {
+func (raw *changeJSON) fill(c *Push) error {
 	if raw.At <= 0 || raw.At > maxMillis || raw.Beat < 0 || raw.Beat > maxTTLMillis {
 		return errChangeTime
 	}
@@ -176,7 +176,7 @@ func (raw *changeJSON) fill(c *Change) error {
 			return errChangeTime
 		}
 		h.Key, h.Rate = rules.Key{Rule: r.Rule, Text: r.Key}, r.Rate
-		c.Hot = append(c.Hot, ChangeEntry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
+		c.Hot = append(c.Hot, PushEntry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
 	}
 	var err error
 	c.Cool, err = parseMembers(raw.Cool)
@@ -199,7 +199,7 @@ func parseMembers(members []string) ([]rules.Key, error) {
 // readers of the stream that have not seen the keys become hot.
 type Before struct {
 	// Cool holds the keys that cooled, with their last counts. Key is not set.
-	Cool map[string]rules.Hot
+	Cool map[string]Hot
 	// Again holds the hot keys of the change that were hot before: the change wrote them with
 	// another limit, or under another owner or publisher.
 	Again map[string]bool
@@ -223,7 +223,7 @@ func ParseBefore(value string) Before {
 	if value == "" || json.Unmarshal([]byte(value), &raw) != nil {
 		return Before{}
 	}
-	was := Before{Cool: make(map[string]rules.Hot, len(raw.Cool)), Again: make(map[string]bool, len(raw.Again))}
+	was := Before{Cool: make(map[string]Hot, len(raw.Cool)), Again: make(map[string]bool, len(raw.Again))}
 	for _, member := range raw.Again {
 		was.Again[member] = true
 	}

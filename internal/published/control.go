@@ -9,6 +9,57 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
+// ControlAction is the effect of an operator's control on a key.
+type ControlAction string
+
+// Actions of a [Control], in the order in which they take precedence.
+const (
+	// ControlBlock refuses each request that makes the key.
+	ControlBlock ControlAction = "block"
+	// ControlAllow counts the requests that make the key, and exempts them from the limit of the
+	// key's rule.
+	ControlAllow ControlAction = "allow"
+	// ControlPin holds the key to its rule's limit as if it were hot.
+	ControlPin ControlAction = "pin"
+)
+
+// ControlHold stands for a key without a control that instances held and an operator released;
+// see hotkeys.Watcher.SetHold. No operator sets it.
+const ControlHold ControlAction = "hold"
+
+// Valid reports whether a is one of the actions that operators set.
+func (a ControlAction) Valid() bool {
+	return a == ControlBlock || a == ControlAllow || a == ControlPin
+}
+
+// Control is an operator's decision about one key. It takes precedence over the key's exceptions
+// in the rules file, and expires. A key has one control at most.
+type Control struct {
+	rules.Key
+	Action ControlAction
+	// Since is when the control was set, and Until when it ends.
+	Since, Until time.Time
+	// Why is the operator's reason, or empty.
+	Why string
+	// By is the Redis user who set it, or empty if Redis does not report one.
+	By string
+	// Claimed is the identity that the operator's program claims, such as "ann@laptop". Nothing
+	// proves it.
+	Claimed string
+}
+
+// Bounds of controls.
+const (
+	// MaxControls is the most keys of a namespace that have a control at a time.
+	MaxControls = 1000
+	// MaxControlTime is the longest duration of a control.
+	MaxControlTime = 24 * time.Hour
+	// MaxControlWhy bounds the reason of a Control, in bytes.
+	MaxControlWhy = 256
+	// MaxControlBy bounds the author of a Control, in bytes.
+	MaxControlBy = 128
+)
+
 // ControlVersionField is the field of the controls' hash that holds their version. It is never
 // the name of a key, since a key has a space.
 const ControlVersionField = "version"
@@ -18,15 +69,15 @@ const MaxControl = 4096
 
 // controlJSON is a control in JSON. Times are unix milliseconds on Redis's clock.
 type controlJSON struct {
-	Action  rules.ControlAction `json:"action"`
-	Since   int64               `json:"since"`
-	Until   int64               `json:"until"`
-	Why     string              `json:"why"`
-	By      string              `json:"by"`
-	Claimed string              `json:"claimed"`
+	Action  ControlAction `json:"action"`
+	Since   int64         `json:"since"`
+	Until   int64         `json:"until"`
+	Why     string        `json:"why"`
+	By      string        `json:"by"`
+	Claimed string        `json:"claimed"`
 }
 
-func controlOf(c *rules.Control) controlJSON {
+func controlOf(c *Control) controlJSON {
 	return controlJSON{c.Action, millis(c.Since, atHole), millis(c.Until, untilHole), c.Why, c.By, c.Claimed}
 }
 
@@ -36,7 +87,7 @@ func controlOf(c *rules.Control) controlJSON {
 //
 // The key itself is the field under which the value is stored. An empty action, and a zero Since or
 // Until, are written as holes. The Lua script of the operator's command fills them, by Redis's clock.
-func EncodeControl(c *rules.Control) []byte { return encode(controlOf(c)) }
+func EncodeControl(c *Control) []byte { return encode(controlOf(c)) }
 
 var (
 	errControlKey  = errors.New("control: the key has no valid rule id, or is too long")
@@ -45,17 +96,17 @@ var (
 )
 
 // ParseControl reads a value that [EncodeControl] wrote under this member ([rules.Key.String]).
-func ParseControl(member string, value []byte) (rules.Control, error) {
+func ParseControl(member string, value []byte) (Control, error) {
 	if len(value) > MaxControl {
-		return rules.Control{}, errControlSize
+		return Control{}, errControlSize
 	}
 	key, ok := rules.ParseKey(member)
 	if !ok || !rules.ValidRuleID(key.Rule) || len(key.Text) > rules.MaxText {
-		return rules.Control{}, errControlKey
+		return Control{}, errControlKey
 	}
 	var raw controlJSON
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return rules.Control{}, fmt.Errorf("control: %w", err)
+		return Control{}, fmt.Errorf("control: %w", err)
 	}
 	c, err := raw.parse(key)
 	if err == nil && !c.Action.Valid() {
@@ -64,12 +115,12 @@ func ParseControl(member string, value []byte) (rules.Control, error) {
 	return c, err
 }
 
-func (raw *controlJSON) parse(key rules.Key) (rules.Control, error) {
-	if !raw.Action.Valid() && raw.Action != rules.ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
-		len(raw.Why) > rules.MaxControlWhy || len(raw.By) > rules.MaxControlBy || len(raw.Claimed) > rules.MaxControlBy {
-		return rules.Control{}, errControl
+func (raw *controlJSON) parse(key rules.Key) (Control, error) {
+	if !raw.Action.Valid() && raw.Action != ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
+		len(raw.Why) > MaxControlWhy || len(raw.By) > MaxControlBy || len(raw.Claimed) > MaxControlBy {
+		return Control{}, errControl
 	}
-	return rules.Control{
+	return Control{
 		Key: key, Action: raw.Action, Since: time.UnixMilli(raw.Since), Until: time.UnixMilli(raw.Until),
 		Why: raw.Why, By: raw.By, Claimed: raw.Claimed,
 	}, nil
@@ -80,7 +131,7 @@ func (raw *controlJSON) parse(key rules.Key) (rules.Control, error) {
 // and Until when it would have ended. Why, By and Claimed are those of the operator who ended it.
 type ControlChange struct {
 	Release bool
-	rules.Control
+	Control
 }
 
 type controlChange struct {
@@ -95,7 +146,7 @@ type controlChange struct {
 //	{"type":"block","rule":"search-terms","key":"GET /search?q=phone","action":"block","since":1732172445123,…}
 //
 // The type is the action, or release. If the released key had no control, but instances may limit it
-// during an outage of the aggregator, the action is [rules.ControlHold]. The rest is as in
+// during an outage of the aggregator, the action is [ControlHold]. The rest is as in
 // [EncodeControl], holes included.
 func EncodeControlChange(c *ControlChange) []byte {
 	raw := controlChange{string(c.Action), c.Rule, c.Text, controlOf(&c.Control)}

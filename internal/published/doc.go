@@ -1,6 +1,10 @@
-// Package published holds the encoding of the values in Redis: of the published set, the controls
-// and the members. Parsers check each bound, guess nothing, and never panic.
+// Package published has what is published of hot keys: the keys, their controls and the members,
+// and the encoding of these values in Redis. Parsers check each bound, guess nothing, and never
+// panic.
 //
+//	layout.go        the keys in Redis
+//	hot.go           hot keys, and changes of their set
+//	cause.go         the threshold that made a key hot
 //	info.go          the cause of a hot key, and where its requests come from
 //	outcomes.go      what became of a hot key's requests, over all instances
 //	hold.go          how a key that is hot by its cost is held, and why

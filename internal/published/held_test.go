@@ -10,7 +10,7 @@ import (
 // A heartbeat has the number of held keys and the start of that time, in fields that earlier
 // readers ignore and earlier writers omit.
 func TestHeldInHeartbeat(t *testing.T) {
-	m := rules.Member{Name: "a", Role: rules.RoleInstance, Held: 12, HeldSince: time.UnixMilli(1_732_172_445_123)}
+	m := Member{Name: "a", Role: RoleInstance, Held: 12, HeldSince: time.UnixMilli(1_732_172_445_123)}
 	const want = `{"role":"instance","held":12,"held_since":1732172445123}`
 	if got := string(EncodeMember(&m)); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -30,7 +30,7 @@ func TestHeldInHeartbeat(t *testing.T) {
 // The release of a held key has an action that no control can have.
 func TestReleaseOfHeldKey(t *testing.T) {
 	at := time.UnixMilli(1_732_172_445_123)
-	c := ControlChange{Release: true, Control: rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlHold, Since: at, Until: at.Add(time.Hour)}}
+	c := ControlChange{Release: true, Control: Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: ControlHold, Since: at, Until: at.Add(time.Hour)}}
 	const want = `{"type":"release","rule":"r","key":"GET /s?q=1","action":"hold","since":1732172445123,"until":1732176045123,"why":"","by":"","claimed":""}`
 	if got := string(EncodeControlChange(&c)); got != want {
 		t.Errorf("%s, want %s", got, want)

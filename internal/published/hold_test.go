@@ -14,9 +14,9 @@ import (
 
 const infoHold = `,"hold":{"pool":"orders-db","permits":1,"stage":"kept","share":0.93,"each_ms":812,"usual_ms":4.1,"slow_ms":96,"now_ms":4.6}}`
 
-func holdPhone() *rules.Hold {
-	return &rules.Hold{
-		Pool: "orders-db", Permits: 1, Stage: rules.HoldKept, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4100 * time.Microsecond,
+func holdPhone() *Hold {
+	return &Hold{
+		Pool: "orders-db", Permits: 1, Stage: HoldKept, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4100 * time.Microsecond,
 		Slow: 96 * time.Millisecond, Now: 4600 * time.Microsecond,
 	}
 }
@@ -66,24 +66,24 @@ func TestParseHoldRefuses(t *testing.T) {
 // A publisher shortens a hold to the bounds of readers.
 func TestHoldIsBounded(t *testing.T) {
 	h := hotPhone()
-	h.Hold = &rules.Hold{Pool: "p", Stage: rules.HoldTrial, Share: math.Inf(1), Each: -1, Usual: math.MaxInt64, Slow: 1500, Now: 999}
+	h.Hold = &Hold{Pool: "p", Stage: HoldTrial, Share: math.Inf(1), Each: -1, Usual: math.MaxInt64, Slow: 1500, Now: 999}
 	got, err := ParseInfo(EncodeInfo(h))
-	want := &rules.Hold{Pool: "p", Stage: rules.HoldTrial, Usual: 24 * time.Hour, Slow: time.Microsecond}
+	want := &Hold{Pool: "p", Stage: HoldTrial, Usual: 24 * time.Hour, Slow: time.Microsecond}
 	if err != nil || !reflect.DeepEqual(got.Hold, want) {
 		t.Errorf("%+v, %v; want %+v", got.Hold, err, want)
 	}
 }
 
-func genHold(t *rapid.T) *rules.Hold {
+func genHold(t *rapid.T) *Hold {
 	if rapid.Bool().Draw(t, "not held") {
 		return nil
 	}
 	span := func(name string) time.Duration {
 		return time.Duration(rapid.Int64Range(0, 24*int64(time.Hour/time.Microsecond)).Draw(t, name)) * time.Microsecond
 	}
-	return &rules.Hold{
+	return &Hold{
 		Pool: rapid.StringMatching(`[a-z0-9_-]{1,64}`).Draw(t, "pool"), Permits: rapid.Int64Range(0, rules.MaxConcurrency).Draw(t, "permits"),
-		Stage: rapid.SampledFrom([]rules.HoldStage{rules.HoldTrial, rules.HoldKept, rules.HoldSuspected}).Draw(t, "stage"),
+		Stage: rapid.SampledFrom([]HoldStage{HoldTrial, HoldKept, HoldSuspected}).Draw(t, "stage"),
 		Share: rapid.Float64Range(0, 1).Draw(t, "share"), Each: span("each"), Usual: span("usual"), Slow: span("slow"), Now: span("now"),
 	}
 }

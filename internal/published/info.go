@@ -93,16 +93,16 @@ type info struct {
 //
 // The key itself is the member under which the value is stored. If Until is zero, the value has a
 // hole for it.
-func EncodeInfo(h rules.Hot) []byte { return encode(infoOf(&h)) }
+func EncodeInfo(h Hot) []byte { return encode(infoOf(&h)) }
 
-func infoOf(h *rules.Hot) info {
+func infoOf(h *Hot) info {
 	since, until, ratio := h.Since.UnixMilli(), millis(h.Until, untilHole), finite(h.Ratio)
 	i := info{
 		Low: &h.Low, Since: &since, Until: &until, Burst: h.Burst, Mode: h.Mode, Scope: h.Scope, Owner: h.Owner, Ratio: &ratio,
 		Also: h.Also, Estimated: h.Estimated, Usual: h.Usual, Spared: h.Spared, Top: topOf(h.Top), Hold: holdOf(h.Hold),
 		Outcomes: fleetOutcomesOf(h.Outcomes),
 	}
-	if h.High != rules.Unknown {
+	if h.High != Unknown {
 		i.High = &h.High
 	}
 	if !h.Limit.IsZero() {
@@ -127,70 +127,70 @@ var (
 // ParseInfo reads a value that [EncodeInfo] wrote, with its fields in any order and with unknown
 // fields. Earlier versions wrote no ratio; it is then 1, since the key reached its threshold. Key
 // and Rate are left empty, since they are the member and its score.
-func ParseInfo(value []byte) (rules.Hot, error) {
+func ParseInfo(value []byte) (Hot, error) {
 	var i info
 	err := json.Unmarshal(value, &i)
 	if err == nil {
-		var h rules.Hot
+		var h Hot
 		if h, err = i.hot(); err == nil {
 			return h, nil
 		}
 	}
-	return rules.Hot{}, fmt.Errorf("info of a hot key: %w", err)
+	return Hot{}, fmt.Errorf("info of a hot key: %w", err)
 }
 
 // maxMillis is the last millisecond of the year 9999. JSON readers that hold numbers as float64
 // represent all lower ones exactly.
 const maxMillis = 253402300799999
 
-func (i *info) hot() (rules.Hot, error) {
+func (i *info) hot() (Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
-		return rules.Hot{}, errInfoMissing
+		return Hot{}, errInfoMissing
 	}
-	h := rules.Hot{Low: *i.Low, High: rules.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Scope: i.Scope, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.parse(), Also: i.Also}
+	h := Hot{Low: *i.Low, High: Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Scope: i.Scope, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.parse(), Also: i.Also}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
-			return rules.Hot{}, errInfoRatio
+			return Hot{}, errInfoRatio
 		}
 	}
 	if i.High != nil {
 		h.High = *i.High
 		if h.High < h.Low {
-			return rules.Hot{}, errInfoCount
+			return Hot{}, errInfoCount
 		}
 	}
 	if h.Low < 0 || h.Burst < 0 {
-		return rules.Hot{}, errInfoCount
+		return Hot{}, errInfoCount
 	}
 	if *i.Since < 0 || *i.Since > maxMillis || *i.Until < 0 || *i.Until > maxMillis {
-		return rules.Hot{}, errInfoTime
+		return Hot{}, errInfoTime
 	}
 	h.Since, h.Until = time.UnixMilli(*i.Since), time.UnixMilli(*i.Until)
 	if i.Limit != nil {
 		limit, err := rules.ParseRate(*i.Limit)
 		if err != nil {
-			return rules.Hot{}, err
+			return Hot{}, err
 		}
 		h.Limit = limit
 	}
 	switch h.Mode {
 	case rules.ModeLimit, rules.ModeWait, rules.ModeServe, rules.ModeShadow:
 		if h.Limit.IsZero() != (h.Burst == 0) { // the limit has both, or neither if it is of concurrency alone
-			return rules.Hot{}, errInfoLimit
+			return Hot{}, errInfoLimit
 		}
 	case rules.ModeWatch:
 		if !h.Limit.IsZero() {
-			return rules.Hot{}, errInfoLimit
+			return Hot{}, errInfoLimit
 		}
 	default:
-		return rules.Hot{}, errInfoMode
+		return Hot{}, errInfoMode
 	}
 	var err error
 	if h.Top, err = i.Top.attribution(); err != nil {
-		return rules.Hot{}, err
+		return Hot{}, err
 	}
 	if h.Hold, err = i.Hold.parse(); err != nil {
-		return rules.Hot{}, err
+		return Hot{}, err
 	}
 	h.Outcomes = i.Outcomes.parse()
 	return h, nil
@@ -213,14 +213,14 @@ const maxWindowMS = int64(rules.MaxWindow / time.Millisecond)
 
 // parse returns the cause. If it is missing, or was written by a later version in another form,
 // the result is zero: the cause is for people alone, and must not cost the entry.
-func (i *causeJSON) parse() rules.Cause {
+func (i *causeJSON) parse() Cause {
 	if i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
-		return rules.Cause{}
+		return Cause{}
 	}
 	rate := rules.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}
-	c, ok := rules.ParseCause(i.Kind, i.Unit, i.Threshold, rate)
+	c, ok := parseCause(i.Kind, i.Unit, i.Threshold, rate)
 	if !ok {
-		return rules.Cause{}
+		return Cause{}
 	}
 	return c
 }
@@ -244,12 +244,12 @@ type originJSON struct {
 
 // topOf returns the attribution with its values cut to the bounds that a reader checks. This part
 // of an entry is for people alone, and must not cost the limit.
-func topOf(a *rules.Attribution) *top {
+func topOf(a *Attribution) *top {
 	if a == nil {
 		return nil
 	}
-	list := func(from []rules.Origin) (to []originJSON) {
-		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
+	list := func(from []Origin) (to []originJSON) {
+		for _, o := range from[:min(len(from), MaxOrigins)] {
 			name := strings.ToValidUTF8(o.Name, "\uFFFD")
 			if len(name) > maxOrigin {
 				name = strings.ToValidUTF8(name[:maxOrigin], "") // cuts half a character at the end
@@ -266,19 +266,19 @@ var errTop = errors.New("top: a count is negative or over more than the count, o
 
 // attribution returns the parsed attribution, or an error if it is out of bounds. If there are
 // more origins than this version knows, it returns the first ones.
-func (t *top) attribution() (*rules.Attribution, error) {
+func (t *top) attribution() (*Attribution, error) {
 	if t == nil {
 		return nil, nil
 	}
 	ok := t.Explains >= 0
-	list := func(from []originJSON) (to []rules.Origin) {
-		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
+	list := func(from []originJSON) (to []Origin) {
+		for _, o := range from[:min(len(from), MaxOrigins)] {
 			ok = ok && len(o.Name) <= maxOrigin && o.Over >= 0 && o.Over <= o.Count
-			to = append(to, rules.Origin(o))
+			to = append(to, Origin(o))
 		}
 		return to
 	}
-	a := &rules.Attribution{Routes: list(t.Routes), Instances: list(t.Instances), Callers: list(t.Callers), Explains: t.Explains}
+	a := &Attribution{Routes: list(t.Routes), Instances: list(t.Instances), Callers: list(t.Callers), Explains: t.Explains}
 	if !ok {
 		return nil, errTop
 	}

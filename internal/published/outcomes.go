@@ -1,7 +1,5 @@
 package published
 
-import "github.com/hotparam/hotparam/rules"
-
 // fleetOutcomes are the outcomes of a hot key's requests over all instances:
 //
 //	"outcomes":{"passed":50,"refused":162,"waited":0,"served":0,"gone":[10,30,0,0]}
@@ -13,7 +11,7 @@ type fleetOutcomes struct {
 	Gone    [4]int64 `json:"gone"`
 }
 
-func fleetOutcomesOf(o *rules.FleetOutcomes) *fleetOutcomes {
+func fleetOutcomesOf(o *FleetOutcomes) *fleetOutcomes {
 	if o == nil {
 		return nil
 	}
@@ -23,14 +21,14 @@ func fleetOutcomesOf(o *rules.FleetOutcomes) *fleetOutcomes {
 
 // parse returns the outcomes, or nil if there are none. Outcomes out of their bounds are none: they
 // are for people alone, and must not cost the limit.
-func (o *fleetOutcomes) parse() *rules.FleetOutcomes {
+func (o *fleetOutcomes) parse() *FleetOutcomes {
 	if o == nil {
 		return nil
 	}
 	g := o.Gone
-	parsed := &rules.FleetOutcomes{
-		Outcomes: rules.Outcomes{Passed: o.Passed, Refused: o.Refused, Waited: o.Waited, Served: o.Served},
-		Gone:     rules.Outcomes{Passed: g[0], Refused: g[1], Waited: g[2], Served: g[3]},
+	parsed := &FleetOutcomes{
+		Outcomes: Outcomes{Passed: o.Passed, Refused: o.Refused, Waited: o.Waited, Served: o.Served},
+		Gone:     Outcomes{Passed: g[0], Refused: g[1], Waited: g[2], Served: g[3]},
 	}
 	if !validOutcomes(parsed.Outcomes) || !validOutcomes(parsed.Gone) {
 		return nil

@@ -4,8 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/hotparam/hotparam/rules"
 )
 
 // The outcomes are a field of their own at the end, which earlier readers ignore. Those out of their
@@ -13,9 +11,9 @@ import (
 func TestOutcomesGolden(t *testing.T) {
 	const field = `,"outcomes":{"passed":50,"refused":162,"waited":3,"served":4,"gone":[10,30,1,2]}}`
 	h := hotPhone()
-	h.Outcomes = &rules.FleetOutcomes{
-		Outcomes: rules.Outcomes{Passed: 50, Refused: 162, Waited: 3, Served: 4},
-		Gone:     rules.Outcomes{Passed: 10, Refused: 30, Waited: 1, Served: 2},
+	h.Outcomes = &FleetOutcomes{
+		Outcomes: Outcomes{Passed: 50, Refused: 162, Waited: 3, Served: 4},
+		Gone:     Outcomes{Passed: 10, Refused: 30, Waited: 1, Served: 2},
 	}
 	want := strings.TrimSuffix(infoPhone, "}") + field
 	if got := string(EncodeInfo(h)); got != want {

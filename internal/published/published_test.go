@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-func hotPhone() rules.Hot {
-	return rules.Hot{
+func hotPhone() Hot {
+	return Hot{
 		Key:   rules.Key{Rule: "search-terms", Text: "GET /search?b=2&q=phone"},
 		Low:   212,
 		High:  230,
@@ -25,14 +25,14 @@ func hotPhone() rules.Hot {
 		Burst: 100,
 		Mode:  rules.ModeLimit,
 		Owner: "statsd",
-		Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
+		Cause: Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
 	}
 }
 
-func topPhone() *rules.Attribution {
-	return &rules.Attribution{
-		Routes:    []rules.Origin{{Name: "GET /search", Count: 180, Over: 3}, {Name: "GET /browse", Count: 32}},
-		Instances: []rules.Origin{{Name: "api-1", Count: 212}},
+func topPhone() *Attribution {
+	return &Attribution{
+		Routes:    []Origin{{Name: "GET /search", Count: 180, Over: 3}, {Name: "GET /browse", Count: 32}},
+		Instances: []Origin{{Name: "api-1", Count: 212}},
 		Explains:  4,
 	}
 }
@@ -46,12 +46,12 @@ const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":173217246
 
 func TestHotInfoGolden(t *testing.T) {
 	watched := hotPhone()
-	watched.High, watched.Limit, watched.Burst, watched.Mode = rules.Unknown, rules.Rate{}, 0, rules.ModeWatch
-	watched.Cause = rules.Cause{Kind: rules.Share, Factor: rules.NewFraction(1, 8), Rate: rules.Rate{N: 10e6, Per: time.Minute}, Unit: rules.Bytes}
+	watched.High, watched.Limit, watched.Burst, watched.Mode = Unknown, rules.Rate{}, 0, rules.ModeWatch
+	watched.Cause = Cause{Kind: rules.Share, Factor: rules.NewFraction(1, 8), Rate: rules.Rate{N: 10e6, Per: time.Minute}, Unit: rules.Bytes}
 	before := hotPhone()
-	before.Cause = rules.Cause{}
+	before.Cause = Cause{}
 	sampled := hotPhone()
-	sampled.High, sampled.Estimated = rules.Unknown, true
+	sampled.High, sampled.Estimated = Unknown, true
 	template := hotPhone()
 	template.Until = time.Time{}
 	attributed := hotPhone()
@@ -61,7 +61,7 @@ func TestHotInfoGolden(t *testing.T) {
 	several := hotPhone()
 	several.Also = "share/10s,rate/1h0m0s"
 	for name, tt := range map[string]struct {
-		hot  rules.Hot
+		hot  Hot
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
@@ -81,21 +81,21 @@ func TestHotInfoGolden(t *testing.T) {
 }
 
 func TestHotChangeGolden(t *testing.T) {
-	change := Change{
+	change := Push{
 		Version: Version{Run: "6f1c0a2b9d3e4f58", N: 42},
 		At:      time.UnixMilli(1732172445123),
 		Beat:    5 * time.Second,
-		Hot:     []ChangeEntry{{Hot: hotPhone(), TTL: 15 * time.Second}},
+		Hot:     []PushEntry{{Hot: hotPhone(), TTL: 15 * time.Second}},
 		Cool:    []rules.Key{{Rule: "search-terms", Text: "GET /search?q=tablet"}, {Rule: "r", Text: `"`}},
 	}
 	const want = `{"version":"6f1c0a2b9d3e4f58:42","at":1732172445123,"beat_ms":5000,"hot":[{"rule":"search-terms","key":"GET /search?b=2&q=phone","rate":212.5,"ttl_ms":15000,"info":` +
 		infoPhone + `}],"cool":["search-terms GET /search?q=tablet","r \""]}`
-	if got := string(EncodeChange(&change)); got != want {
+	if got := string(EncodePush(&change)); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	template := Change{Beat: 5 * time.Second, Hot: []ChangeEntry{{Hot: hotPhone(), TTL: time.Second}}}
+	template := Push{Beat: 5 * time.Second, Hot: []PushEntry{{Hot: hotPhone(), TTL: time.Second}}}
 	template.Hot[0].Until = time.Time{}
-	got := string(EncodeChange(&template))
+	got := string(EncodePush(&template))
 	for _, hole := range []string{"\"version\":\"\x01\"", "\"at\":\x02,", "\"until\":\x03,", "\"cool\":[\x04]"} {
 		if strings.Count(got, hole) != 1 {
 			t.Errorf("template has not one %q: %q", hole, got)
@@ -171,7 +171,7 @@ func TestParseHotInfoWithoutCause(t *testing.T) {
 }
 
 func TestVersionAlone(t *testing.T) {
-	c, err := ParseChange([]byte(`{"version":"a:7"}`))
+	c, err := ParsePush([]byte(`{"version":"a:7"}`))
 	if err != nil || !c.VersionAlone() || c.Version.N != 7 {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -180,7 +180,7 @@ func TestVersionAlone(t *testing.T) {
 // A publisher shortens an entry to the bounds of readers.
 func TestTopIsBounded(t *testing.T) {
 	h := hotPhone()
-	h.Top = &rules.Attribution{Explains: -1, Callers: []rules.Origin{
+	h.Top = &Attribution{Explains: -1, Callers: []Origin{
 		{Name: strings.Repeat("\xff", 600), Count: 9},
 		{Name: strings.Repeat("x", 511) + "é", Count: 8, Over: 9},
 		{Name: "é\n\"", Count: -1, Over: -1}, {}, {}, {Name: "the sixth"},
@@ -189,15 +189,15 @@ func TestTopIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &rules.Attribution{Callers: []rules.Origin{
+	want := &Attribution{Callers: []Origin{
 		{Name: "\uFFFD", Count: 9}, {Name: strings.Repeat("x", 511), Count: 8, Over: 8}, {Name: "é\n\""}, {}, {},
 	}}
 	if !reflect.DeepEqual(got.Top, want) {
 		t.Errorf("\n got %+v\nwant %+v", got.Top, want)
 	}
 	many := strings.Replace(infoTop, `"instances":[`, `"instances":[`+strings.Repeat(`{"name":"a","count":1},`, 9), 1)
-	if got, err := ParseInfo([]byte(many)); err != nil || len(got.Top.Instances) != rules.MaxOrigins {
-		t.Errorf("a writer of ten instances: %+v, %v; want the first %d", got.Top, err, rules.MaxOrigins)
+	if got, err := ParseInfo([]byte(many)); err != nil || len(got.Top.Instances) != MaxOrigins {
+		t.Errorf("a writer of ten instances: %+v, %v; want the first %d", got.Top, err, MaxOrigins)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestBeat(t *testing.T) {
 
 func TestFleetChange(t *testing.T) {
 	const whole = `{"version":"a:7","fleet":{"instances":20,"was":"da39","suspects":"3f78","new":["r GET /?q=1"],"over":["r GET /?q=2"]}}`
-	c, err := ParseChange([]byte(whole))
+	c, err := ParsePush([]byte(whole))
 	want := &FleetChange{
 		Instances: 20, Was: "da39", Suspects: "3f78", Whole: true,
 		New: []rules.Key{{Rule: "r", Text: "GET /?q=1"}}, Over: []rules.Key{{Rule: "r", Text: "GET /?q=2"}},
@@ -228,7 +228,7 @@ func TestFleetChange(t *testing.T) {
 	if err != nil || !c.VersionAlone() || c.Version.N != 7 || !reflect.DeepEqual(c.Fleet, want) {
 		t.Errorf("got %+v, %v, want %+v", c.Fleet, err, want)
 	}
-	c, err = ParseChange([]byte(`{"version":"a:7","fleet":{"instances":20,"new":["r k"]}}`))
+	c, err = ParsePush([]byte(`{"version":"a:7","fleet":{"instances":20,"new":["r k"]}}`))
 	if err != nil || c.Fleet.Whole || len(c.Fleet.New) != 1 {
 		t.Errorf("got %+v, %v, want a part", c.Fleet, err)
 	}
@@ -239,37 +239,37 @@ func TestFleetChange(t *testing.T) {
 		"no member":      {`"r GET /?q=2"`, `2`},
 		"a thousand one": {`"r GET /?q=1"`, strings.Repeat(`"r k",`, 1000) + `"r k"`},
 	} {
-		if got, err := ParseChange([]byte(strings.Replace(whole, edit[0], edit[1], 1))); err == nil {
+		if got, err := ParsePush([]byte(strings.Replace(whole, edit[0], edit[1], 1))); err == nil {
 			t.Errorf("%s: read as %+v", name, got.Fleet)
 		}
 	}
 }
 
-func genTop(t *rapid.T) *rules.Attribution {
+func genTop(t *rapid.T) *Attribution {
 	if rapid.Bool().Draw(t, "no top") {
 		return nil
 	}
-	origins := rapid.Custom(func(t *rapid.T) rules.Origin {
+	origins := rapid.Custom(func(t *rapid.T) Origin {
 		count := rapid.Int64Min(0).Draw(t, "count")
-		return rules.Origin{Name: rapid.StringN(0, 128, maxOrigin).Draw(t, "name"), Count: count, Over: rapid.Int64Range(0, count).Draw(t, "over")}
+		return Origin{Name: rapid.StringN(0, 128, maxOrigin).Draw(t, "name"), Count: count, Over: rapid.Int64Range(0, count).Draw(t, "over")}
 	})
-	list := func(name string) []rules.Origin {
-		if o := rapid.SliceOfN(origins, 0, rules.MaxOrigins).Draw(t, name); len(o) > 0 {
+	list := func(name string) []Origin {
+		if o := rapid.SliceOfN(origins, 0, MaxOrigins).Draw(t, name); len(o) > 0 {
 			return o
 		}
 		return nil
 	}
-	return &rules.Attribution{Routes: list("routes"), Instances: list("instances"), Callers: list("callers"), Explains: rapid.IntMin(0).Draw(t, "explains")}
+	return &Attribution{Routes: list("routes"), Instances: list("instances"), Callers: list("callers"), Explains: rapid.IntMin(0).Draw(t, "explains")}
 }
 
-func genHot(t *rapid.T) rules.Hot {
-	h := rules.Hot{
+func genHot(t *rapid.T) Hot {
+	h := Hot{
 		Key: rules.Key{
 			Rule: rapid.StringMatching(`[a-z0-9_-]{1,12}`).Draw(t, "rule"),
 			Text: rapid.String().Draw(t, "text"),
 		},
 		Low:   rapid.Int64Range(0, 1<<40).Draw(t, "low"),
-		High:  rules.Unknown,
+		High:  Unknown,
 		Rate:  rapid.Float64Range(0, 1e9).Draw(t, "rate"),
 		Since: time.UnixMilli(rapid.Int64Range(0, maxMillis).Draw(t, "since")),
 		Until: time.UnixMilli(rapid.Int64Range(0, maxMillis).Draw(t, "until")),
@@ -287,7 +287,7 @@ func genHot(t *rapid.T) rules.Hot {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")
 	}
 	if rapid.Bool().Draw(t, "caused") {
-		h.Cause = rules.Cause{
+		h.Cause = Cause{
 			Kind: rules.ThresholdKind(rapid.IntRange(int(rules.FixedRate), int(rules.Cost)).Draw(t, "kind")),
 			Rate: rules.Rate{N: rapid.Int64Range(1, 1<<50).Draw(t, "min"), Per: time.Duration(rapid.Int64Range(1000, 3_600_000).Draw(t, "window")) * time.Millisecond},
 			Unit: rules.Unit(rapid.IntRange(int(rules.Requests), int(rules.Units)).Draw(t, "unit")),
@@ -312,23 +312,23 @@ func genHot(t *rapid.T) rules.Hot {
 // A change is written as JSON, and is read back unchanged.
 func TestHotChangeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Change{
+		c := Push{
 			Version: Version{Run: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "run"), N: rapid.Uint64Range(1, 1<<52).Draw(t, "n")},
 			At:      time.UnixMilli(rapid.Int64Range(1, maxMillis).Draw(t, "at")),
 			Beat:    time.Duration(rapid.Int64Range(0, 60_000).Draw(t, "beat")) * time.Millisecond,
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "hot") {
 			ttl := time.Duration(rapid.Int64Range(0, 60_000).Draw(t, "ttl")) * time.Millisecond
-			c.Hot = append(c.Hot, ChangeEntry{Hot: genHot(t), TTL: ttl})
+			c.Hot = append(c.Hot, PushEntry{Hot: genHot(t), TTL: ttl})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "cool") {
 			c.Cool = append(c.Cool, genHot(t).Key)
 		}
-		data := EncodeChange(&c)
+		data := EncodePush(&c)
 		if !json.Valid(data) {
 			t.Fatalf("not JSON: %q", data)
 		}
-		got, err := ParseChange(data)
+		got, err := ParsePush(data)
 		if err != nil {
 			t.Fatalf("%v: %s", err, data)
 		}
@@ -363,14 +363,14 @@ func FuzzParseHotChange(f *testing.F) {
 	f.Add([]byte(`{"version":"a:7","fleet":{"instances":20,"was":"da39","suspects":"3f78","new":["r k"],"over":["r l"]}}`))
 	f.Add([]byte(`{"version":"a:7","at":1,"cool":["k"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseChange(data)
+		c, err := ParsePush(data)
 		if f := c.Fleet; f != nil && (!c.VersionAlone() || len(f.New) > MaxSuspects || len(f.Over) > MaxSuspects || f.Instances < 0) {
 			t.Fatalf("%q: read %+v", data, f)
 		}
 		if err != nil || c.VersionAlone() {
 			return
 		}
-		again, err := ParseChange(EncodeChange(&c))
+		again, err := ParsePush(EncodePush(&c))
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Fatalf("%q: read %+v, then %+v, %v", data, c, again, err)
 		}

@@ -13,12 +13,12 @@ const summaryShop = `{"near":[{"rule":"search-terms","key":"GET /search?q=tv","r
 	`"traffic":[{"rule":"search-terms","route":"GET /search","unit":"requests","rate":3120,"keys":940}]}`
 
 func TestSummaryGolden(t *testing.T) {
-	s := rules.Summary{
-		Near: []rules.Hot{{
+	s := Summary{
+		Near: []Hot{{
 			Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=tv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62,
-			Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
+			Cause: Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
 		}},
-		Traffic: []rules.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
+		Traffic: []Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
 	}
 	if got := string(EncodeSummary(&s)); got != summaryShop {
 		t.Errorf("\n got %s\nwant %s", got, summaryShop)
@@ -29,7 +29,7 @@ func TestSummaryGolden(t *testing.T) {
 	for _, edit := range [][2]string{
 		{`"rate":124`, `"rate":-1`}, {`"low":124`, `"low":-1`}, {"0.62", "-0.62"}, {`"keys":940`, `"keys":-1`}, {`3120`, `-3120`},
 		{`"search-terms","key"`, `"no rule","key"`}, {`"search-terms","route"`, `"no rule","route"`}, {`"unit":"requests","rate"`, `"unit":"apples","rate"`},
-		{`"near":[`, `"near":[` + strings.Repeat(`{"rule":"r"},`, rules.MaxNear)}, {`"GET /search",`, `"` + strings.Repeat("r", maxRoute+1) + `",`},
+		{`"near":[`, `"near":[` + strings.Repeat(`{"rule":"r"},`, MaxNear)}, {`"GET /search",`, `"` + strings.Repeat("r", maxRoute+1) + `",`},
 	} {
 		if got, err := ParseSummary([]byte(strings.Replace(summaryShop, edit[0], edit[1], 1))); err == nil {
 			t.Errorf("%v: %+v", edit, got)

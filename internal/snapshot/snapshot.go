@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -159,10 +160,10 @@ type Below struct {
 }
 
 // LackFrom returns how many counts may be missing in a window that begins at pane first, or
-// [rules.Unknown].
+// [published.Unknown].
 func (b *Bounds) LackFrom(first int64) (lacks int64) {
 	if first < b.Known {
-		return rules.Unknown
+		return published.Unknown
 	}
 	for _, l := range b.Lacks {
 		if l.From <= first {

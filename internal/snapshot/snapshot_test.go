@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -107,7 +108,7 @@ func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
 	key := func(text []byte, n, known int64) RuleKey {
 		return RuleKey{Text: text, Views: []WindowCounts{{Counted: Counted{WindowShape{time.Second, 60, newest}, []Pane{{newest - 70, 100}, {newest - 3, n}}, Bounds{Known: known, Lacks: []Lack{{newest - 70, 2}}}}}}}
 	}
-	for _, c := range []struct{ known, bound, want int64 }{{newest - 70, 5, 9}, {newest - 70, 12, 12}, {newest - 50, 5, rules.Unknown}} {
+	for _, c := range []struct{ known, bound, want int64 }{{newest - 70, 5, 9}, {newest - 70, 12, 12}, {newest - 50, 5, published.Unknown}} {
 		s.Keys = nil
 		for range 6000 {
 			s.Keys = append(s.Keys, key(bytes.Repeat([]byte("x"), 200), 1, newest-70))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 )
@@ -34,7 +35,7 @@ const (
 )
 
 // accept accepts connections until ctx ends and the waiting ones have been accepted.
-func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out feed) error {
+func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out aggregator.Feed) error {
 	pause, draining := acceptPause, false
 	for {
 		accepted, err := l.Accept()

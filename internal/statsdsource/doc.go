@@ -14,6 +14,6 @@
 //   - reader.go receive_*.go nap_*.go packets, many at a time · drops_*.go packets dropped by
 //     the system
 //   - accept.go streams.go framer.go connections
-//   - feed.go where a reader passes counts · reload.go other rules while running · stats.go
+//   - reload.go other rules while running · stats.go
 //     limits.go · snapshot.go the state that the next process continues from
 package statsdsource

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/wire"
 )
@@ -18,7 +19,7 @@ const DefaultListen = "127.0.0.1:8125"
 // socketReader reads packets until ctx ends and the sockets are empty, and passes them to the
 // shards through its own decoder and feed.
 type socketReader interface {
-	run(ctx context.Context, d *decode.Decoder, out feed) error
+	run(ctx context.Context, d *decode.Decoder, out aggregator.Feed) error
 }
 
 // listener receives StatsD lines at all addresses, with a reader for each packet socket and one
@@ -88,7 +89,7 @@ func (l *listener) readers() []socketReader {
 }
 
 // run reads until ctx ends or a reader fails, and returns when all readers have ended.
-func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, feeds []feed) error {
+func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, feeds []aggregator.Feed) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers := l.readers()

@@ -93,7 +93,7 @@ func (l *listening) counts() map[string]int64 {
 
 // recordedFeed is a feed that records the counts that it passes on.
 type recordedFeed struct {
-	*aggregator.Feed
+	aggregator.Feed
 	sums map[string]int64 // sums of the counts, by key
 	size int              // bytes of the texts since Begin,
 	most int              // and at most

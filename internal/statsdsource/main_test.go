@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hotparam/hotparam/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -15,13 +16,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // recorder is a Publisher that keeps the changes that it receives.
 type recorder struct {
 	mu        sync.Mutex
-	changes   []rules.Change
+	changes   []published.Change
 	published chan struct{} // gets a value for each change, if there is room
 }
 
 func newRecorder() *recorder { return &recorder{published: make(chan struct{}, 1)} }
 
-func (r *recorder) Publish(c rules.Change) {
+func (r *recorder) Publish(c published.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
@@ -32,10 +33,10 @@ func (r *recorder) Publish(c rules.Change) {
 }
 
 // hot returns the keys that are hot after all changes.
-func (r *recorder) hot() map[rules.Key]rules.Hot {
+func (r *recorder) hot() map[rules.Key]published.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set := make(map[rules.Key]rules.Hot)
+	set := make(map[rules.Key]published.Hot)
 	for _, c := range r.changes {
 		for _, h := range c.Hot {
 			set[h.Key] = h
@@ -47,9 +48,9 @@ func (r *recorder) hot() map[rules.Key]rules.Hot {
 	return set
 }
 
-func (*recorder) Refresh(int, []rules.Hot)   {}
-func (*recorder) Suspects(int, []rules.Hot)  {}
-func (*recorder) Instances([]rules.Instance) {}
+func (*recorder) Refresh(int, []published.Hot)   {}
+func (*recorder) Suspects(int, []published.Hot)  {}
+func (*recorder) Instances([]published.Instance) {}
 
 var (
 	hotRule   = aggregatortest.HotRule

@@ -12,15 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // loggedFeed logs the reports of decoders, in order and without times, and passes them on.
 type loggedFeed struct {
-	feed    // nil: it goes nowhere
-	log     []string
-	packets []int // number of packets with counts, by read
+	aggregator.Feed // nil: it goes nowhere
+	log             []string
+	packets         []int // number of packets with counts, by read
 }
 
 func (f *loggedFeed) note(format string, args ...any) {
@@ -29,16 +30,16 @@ func (f *loggedFeed) note(format string, args ...any) {
 
 func (f *loggedFeed) Begin() {
 	f.packets = append(f.packets, 0)
-	f.feed.Begin()
+	f.Feed.Begin()
 }
 
 func (f *loggedFeed) Counts(counts []decode.Count) {
 	for _, c := range counts {
 		f.note("%s counts %d by %s", c.Text, c.N, c.Instance)
 	}
-	if f.feed != nil {
+	if f.Feed != nil {
 		f.packets[len(f.packets)-1]++
-		f.feed.Counts(counts)
+		f.Feed.Counts(counts)
 	}
 }
 
@@ -46,29 +47,29 @@ func (f *loggedFeed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
 
 func (f *loggedFeed) AddHiddenCounts(when time.Time, n int64) {
 	f.note("hidden %d", n)
-	if f.feed != nil {
-		f.feed.AddHiddenCounts(when, n)
+	if f.Feed != nil {
+		f.Feed.AddHiddenCounts(when, n)
 	}
 }
 
 func (f *loggedFeed) SetHeldBackBound(rule int, bound, untold int64) {
 	f.note("held %d %d", bound, untold)
-	if f.feed != nil {
-		f.feed.SetHeldBackBound(rule, bound, untold)
+	if f.Feed != nil {
+		f.Feed.SetHeldBackBound(rule, bound, untold)
 	}
 }
 
 func (f *loggedFeed) RecordLoss(when time.Time) {
 	f.note("lost")
-	if f.feed != nil {
-		f.feed.RecordLoss(when)
+	if f.Feed != nil {
+		f.Feed.RecordLoss(when)
 	}
 }
 
 func (f *loggedFeed) ReduceLoss(when time.Time) {
 	f.note("found")
-	if f.feed != nil {
-		f.feed.ReduceLoss(when)
+	if f.Feed != nil {
+		f.Feed.ReduceLoss(when)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestReadersReportWhatPacketsSay(t *testing.T) {
 			}
 			var logs []*loggedFeed
 			for i := range a.feeds {
-				logs = append(logs, &loggedFeed{feed: a.feeds[i]})
+				logs = append(logs, &loggedFeed{Feed: a.feeds[i]})
 				a.feeds[i] = logs[i]
 			}
 			const instances = 6

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 )
@@ -42,7 +43,7 @@ func newPacketReader(socket *packetSocket, stats *listenerStats) *packetReader {
 }
 
 // run implements reader. It decodes the packets of each read and spreads them over the shards.
-func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
+func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out aggregator.Feed) error {
 	stop := context.AfterFunc(ctx, r.socket.interrupt)
 	defer stop()
 	if r.socket.isUDP() && d.WantsPeer() {
@@ -158,7 +159,7 @@ func (r *packetReader) cutTruncated(packet []byte) []byte {
 
 // check counts the packets that the system has dropped. Packets of other clients have no
 // sequence numbers, so nothing else shows that counts are missing.
-func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
+func (r *packetReader) check(d *decode.Decoder, now time.Time, out aggregator.Feed) {
 	if n := r.drops.since(r.socket); n > 0 {
 		r.stats.Dropped.Add(n)
 		d.Dropped(now, out)

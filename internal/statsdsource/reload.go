@@ -3,18 +3,19 @@ package statsdsource
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // Inherit makes keys hot that another process published before this one, for example before a
 // restart. They stay hot until the source's own counts say otherwise. Keys whose rule was
 // removed or whose value is allowed cool. It is safe for concurrent use.
-func (s *Source) Inherit(published []rules.Hot) {
+func (s *Source) Inherit(hot []published.Hot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.resume()
-	if gone := s.shards.Inherit(s.rules, published, time.Now()); len(gone) > 0 {
-		s.publisher.Publish(rules.Change{Cool: gone})
+	if gone := s.shards.Inherit(s.rules, hot, time.Now()); len(gone) > 0 {
+		s.publisher.Publish(published.Change{Cool: gone})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -66,7 +67,7 @@ func TestReloadLosesNoCount(t *testing.T) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	hot := make(map[rules.Key]rules.Hot)
+	hot := make(map[rules.Key]published.Hot)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		for _, rules := range []*rules.Rules{testRules(kept), testRules(limited)} { // another limit is published, with the present counts
 			s.Reload(rules)
@@ -78,7 +79,7 @@ func TestReloadLosesNoCount(t *testing.T) {
 	}
 	for k := range int64(keys) {
 		h := hot[rules.Key{Rule: "kept", Text: fmt.Sprint("q=", k)}]
-		if want := conns * packets * (k + 1); h.Low != want || h.High != rules.Unknown || h.Limit.N != 5 {
+		if want := conns * packets * (k + 1); h.Low != want || h.High != published.Unknown || h.Limit.N != 5 {
 			t.Errorf("q=%d counts %d to %d, limit %v, sent were %d", k, h.Low, h.High, h.Limit, want)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -41,7 +42,7 @@ type resumeModel struct {
 	claims  time.Time     // time at which the live one takes over, or zero if it has
 	begins  time.Time
 	store   modelStore
-	redis   map[string]rules.Hot
+	redis   map[string]published.Hot
 	skip    float64 // probability that a second has no snapshot
 	kills   int     // the live one is killed once in so many steps
 
@@ -148,21 +149,21 @@ func (s *modelStore) Load(context.Context) ([]byte, error) { return s.data, nil 
 type modelProcess struct {
 	m       *resumeModel
 	source  *Source
-	hot     map[string]rules.Hot
+	hot     map[string]published.Hot
 	cooled  map[string]time.Time
 	known   int // high counts
 	running sync.WaitGroup
 }
 
 func (m *resumeModel) start(store Snapshots, start time.Time) *modelProcess {
-	p := &modelProcess{m: m, hot: make(map[string]rules.Hot), cooled: make(map[string]time.Time)}
+	p := &modelProcess{m: m, hot: make(map[string]published.Hot), cooled: make(map[string]time.Time)}
 	s := &Source{listener: &listener{stats: new(listenerStats)}, publisher: p, snapshots: store, rules: decode.NumberRules(m.rules), started: time.Now()}
 	s.decoders = []*decode.Decoder{decode.NewDecoder(m.rules, wire.Plain)}
 	s.shards = aggregator.NewShards(aggregator.DetectorConfig{
 		Rules: m.rules, Publisher: p, Memory: 1 << 20, Lag: modelLag, Start: start, OnVerdict: p.onVerdict,
 		Explain: rules.Key{Text: m.texts[0]}, OnAccount: p.onAccount,
 	}, 2, 1)
-	s.feeds = []feed{s.shards.Feed(0)}
+	s.feeds = []aggregator.Feed{s.shards.Feed(0)}
 	p.source = s
 	p.running.Go(s.shards.Run)
 	return p
@@ -186,7 +187,7 @@ func (p *modelProcess) read(packets []modelPacket, now time.Time) {
 	out.End(now, now, p.m.IntN(3) == 0)
 }
 
-func (p *modelProcess) Publish(c rules.Change) {
+func (p *modelProcess) Publish(c published.Change) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	for _, h := range c.Hot {
@@ -199,9 +200,9 @@ func (p *modelProcess) Publish(c rules.Change) {
 	}
 }
 
-func (*modelProcess) Refresh(int, []rules.Hot)   {}
-func (*modelProcess) Suspects(int, []rules.Hot)  {}
-func (*modelProcess) Instances([]rules.Instance) {}
+func (*modelProcess) Refresh(int, []published.Hot)   {}
+func (*modelProcess) Suspects(int, []published.Hot)  {}
+func (*modelProcess) Instances([]published.Instance) {}
 
 func (p *modelProcess) fail(format string, args ...any) {
 	if p == p.m.twin {
@@ -232,11 +233,11 @@ func (p *modelProcess) onAccount(a aggregator.Account) {
 	defer p.m.mu.Unlock()
 	w := a.Threshold.Window()
 	truth := p.m.sum(p.m.texts[0], w, w.Index(a.Start))
-	if a.Low > truth || a.High != rules.Unknown && a.High < truth {
+	if a.Low > truth || a.High != published.Unknown && a.High < truth {
 		p.fail("window %v to %v: %d to %d, the truth is %d; killed %v resumed %v restarted %v", w.Pane*time.Duration(w.Panes), a.End.Sub(p.m.begins), a.Low, a.High, truth, p.m.killed.Sub(p.m.begins), p.m.resumed.Sub(p.m.begins), p.m.restarted.Sub(p.m.begins))
 	}
 	if p != p.m.twin {
-		if a.High == rules.Unknown {
+		if a.High == published.Unknown {
 			p.m.unknown++
 		} else {
 			p.m.judged++
@@ -318,7 +319,7 @@ func (m *resumeModel) step(t testing.TB) {
 			keys[i] = rules.Key{Rule: "r", Text: hot[i]}
 		}
 		for _, s := range m.senders {
-			s.collector.Steer(rules.Fleet{Instances: len(m.senders)}, keys)
+			s.collector.Steer(published.Fleet{Instances: len(m.senders)}, keys)
 		}
 		if m.live != nil && m.claims.IsZero() && m.Float64() >= m.skip {
 			m.live.source.saveSnapshot(t.Context())
@@ -327,9 +328,9 @@ func (m *resumeModel) step(t testing.TB) {
 	synctest.Wait()
 	if m.live != nil && !m.claims.IsZero() && !now.Before(m.claims) {
 		m.claims, m.resumed = time.Time{}, now
-		published := slices.Collect(maps.Values(m.redis))
+		hot := slices.Collect(maps.Values(m.redis))
 		m.live.mu(func() { maps.Copy(m.live.hot, m.redis) })
-		m.live.source.Inherit(published)
+		m.live.source.Inherit(hot)
 		// Without a snapshot, the packets before the first one received from a sender are
 		// unknown.
 		none := m.live.source.Stats().Snapshot.Resumed == 0
@@ -380,7 +381,7 @@ func (m *resumeModel) restartSender(t testing.TB) {
 func newResumeModel(r *rand.Rand, thresholds ...rules.Threshold) *resumeModel {
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = thresholds
-	m := &resumeModel{Rand: r, rules: testRules(rule, hotRule("other", 1_000_000, time.Second)), others: float64(r.IntN(8)), truth: make(map[string][]modelCount), redis: make(map[string]rules.Hot), begins: time.Now()}
+	m := &resumeModel{Rand: r, rules: testRules(rule, hotRule("other", 1_000_000, time.Second)), others: float64(r.IntN(8)), truth: make(map[string][]modelCount), redis: make(map[string]published.Hot), begins: time.Now()}
 	m.rule = &m.rules.Rules[0]
 	for _, q := range []string{"a", "b", "c", "d"} {
 		m.texts = append(m.texts, "GET /s?q="+q)

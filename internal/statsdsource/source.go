@@ -60,7 +60,7 @@ type Source struct {
 	listener *listener
 	decoders []*decode.Decoder // decoders by reader
 	shards   *aggregator.Shards
-	feeds    []feed // feeds by reader
+	feeds    []aggregator.Feed // feeds by reader
 
 	publisher aggregator.Publisher
 	clocks    *decode.ClockLog

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -60,7 +61,7 @@ func TestSourceFindsHotKeysInPackets(t *testing.T) {
 	}
 	hot := out.hot()
 	h, ok := hot[rules.Key{Rule: "terms", Text: "q=hot"}]
-	if !ok || len(hot) != 1 || h.Low != 30 || h.High != rules.Unknown || h.Rate != 3 {
+	if !ok || len(hot) != 1 || h.Low != 30 || h.High != published.Unknown || h.Rate != 3 {
 		t.Errorf("hot are %+v", hot)
 	}
 	s := a.Stats()

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 )
@@ -46,7 +47,7 @@ func newStreamReader(stats *listenerStats) *streamReader {
 }
 
 // run implements reader.
-func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
+func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out aggregator.Feed) error {
 	ticking, stopTicking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTicking()
 	var reading, telling sync.WaitGroup
@@ -69,7 +70,7 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 }
 
 // tickShards advances the shards' clock while nothing arrives.
-func (r *streamReader) tickShards(ctx context.Context, d *decode.Decoder, out feed) {
+func (r *streamReader) tickShards(ctx context.Context, d *decode.Decoder, out aggregator.Feed) {
 	tick := func() { r.inTurn(d, out, func(time.Time) {}) }
 	tick()
 	for range base.Ticks(ctx, decode.Tick) {
@@ -79,7 +80,7 @@ func (r *streamReader) tickShards(ctx context.Context, d *decode.Decoder, out fe
 
 // inTurn calls f when it is its turn to use the decoder and the feed. Packets count as arrived
 // when their turn comes, since they may have waited for shards that were behind.
-func (r *streamReader) inTurn(d *decode.Decoder, out feed, f func(now time.Time)) {
+func (r *streamReader) inTurn(d *decode.Decoder, out aggregator.Feed, f func(now time.Time)) {
 	r.waiting.Add(1)
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -108,7 +109,7 @@ func (r *streamReader) drain() {
 }
 
 // read reads a connection to its end.
-func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
+func (r *streamReader) read(c *conn, d *decode.Decoder, out aggregator.Feed) {
 	f := framer{}
 	s := d.NewStream(c.from)
 	draining := false
@@ -154,7 +155,7 @@ func (r *streamReader) goesOn(c *conn) bool {
 }
 
 // decode decodes the complete packets.
-func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out feed) {
+func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out aggregator.Feed) {
 	packet, ok := f.next()
 	if !ok {
 		return

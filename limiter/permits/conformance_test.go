@@ -11,10 +11,10 @@ import (
 func TestPermitsConform(t *testing.T) {
 	limitertest.TestPermits(t, limitertest.PermitsConfig{
 		New: func(_ *testing.T, clients int) []permits.RateLimiter {
-			p := permits.New()
+			p := permits.NewShared()
 			all := make([]permits.RateLimiter, clients)
 			for i := range all {
-				all[i] = p.Client(strconv.Itoa(i))
+				all[i] = p(strconv.Itoa(i))
 			}
 			return all
 		},

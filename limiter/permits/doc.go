@@ -2,8 +2,9 @@
 // stored with its state, and whose callers wait in order. For limits by key, with a quota that
 // the caller passes, see package limiter.
 //
-//	TryAcquire, Acquire ─► Line: waiters ─► object: rate, expiry, takes of each client
+//	TryAcquire, Acquire ─► line: waiters ─► object: rate, expiry, takes of each client
 //
 // The files, in that order: permits.go the interface [RateLimiter] and [Rate] · memory.go
-// [Memory] · line.go [Line], the waiters · object.go the state that all clients share.
+// [New] · object.go the state that all clients share. The waiters are a line of package
+// limiter/internal/permitline.
 package permits

@@ -5,30 +5,26 @@ import (
 	"time"
 )
 
-// Memory is a [RateLimiter] in this process, as one client sees it. Each acquisition takes
-// 16 bytes until its interval has passed. It starts no goroutine.
-type Memory struct {
+// New returns a [RateLimiter] in this process, without a rate, that has one client. Each
+// acquisition takes 16 bytes until its interval has passed. It starts no goroutine.
+func New() RateLimiter { return NewShared()("") }
+
+// NewShared returns the views that clients have of an object like that of [New]. Each client has
+// permits of its own if the rate is PerClient.
+func NewShared() func(client string) RateLimiter {
+	o := &object{start: time.Now(), ends: noEnd, clients: map[string]*takes{}}
+	o.line.Take = o.take
+	return func(client string) RateLimiter { return &memory{o, client} }
+}
+
+// memory is an object as one client sees it.
+type memory struct {
 	object *object
 	client string
 }
 
-var _ RateLimiter = (*Memory)(nil)
-
-// New returns a RateLimiter without a rate, as the client with the empty name sees it.
-func New() *Memory {
-	o := &object{start: time.Now(), ends: noEnd, clients: map[string]*takes{}}
-	o.line.Take = o.take
-	return &Memory{object: o}
-}
-
-// Client returns the object as client id sees it. It has permits of its own if the rate is
-// PerClient.
-func (p *Memory) Client(id string) *Memory {
-	return &Memory{object: p.object, client: id}
-}
-
 // do calls f with the object's lock held, unless the context has ended.
-func (p *Memory) do(ctx context.Context, f func(o *object, now time.Duration) error) error {
+func (p *memory) do(ctx context.Context, f func(o *object, now time.Duration) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -38,7 +34,7 @@ func (p *Memory) do(ctx context.Context, f func(o *object, now time.Duration) er
 }
 
 // doSet calls f like do, and fails if no rate is set.
-func (p *Memory) doSet(ctx context.Context, f func(o *object, now time.Duration)) error {
+func (p *memory) doSet(ctx context.Context, f func(o *object, now time.Duration)) error {
 	return p.do(ctx, func(o *object, now time.Duration) error {
 		if !o.isSet() {
 			return ErrRateNotSet
@@ -48,8 +44,7 @@ func (p *Memory) doSet(ctx context.Context, f func(o *object, now time.Duration)
 	})
 }
 
-// TrySetRate implements [RateLimiter].
-func (p *Memory) TrySetRate(ctx context.Context, r Rate) (set bool, err error) {
+func (p *memory) TrySetRate(ctx context.Context, r Rate) (set bool, err error) {
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
@@ -62,8 +57,7 @@ func (p *Memory) TrySetRate(ctx context.Context, r Rate) (set bool, err error) {
 	return set, err
 }
 
-// SetRate implements [RateLimiter].
-func (p *Memory) SetRate(ctx context.Context, r Rate) error {
+func (p *memory) SetRate(ctx context.Context, r Rate) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -73,8 +67,7 @@ func (p *Memory) SetRate(ctx context.Context, r Rate) error {
 	})
 }
 
-// UpdateRate implements [RateLimiter].
-func (p *Memory) UpdateRate(ctx context.Context, r Rate) error {
+func (p *memory) UpdateRate(ctx context.Context, r Rate) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -92,30 +85,25 @@ func (p *Memory) UpdateRate(ctx context.Context, r Rate) error {
 	})
 }
 
-// Config implements [RateLimiter].
-func (p *Memory) Config(ctx context.Context) (r Rate, err error) {
+func (p *memory) Config(ctx context.Context) (r Rate, err error) {
 	err = p.doSet(ctx, func(o *object, _ time.Duration) { r = o.rate })
 	return r, err
 }
 
-// TryAcquire implements [RateLimiter].
-func (p *Memory) TryAcquire(ctx context.Context, n int64) (bool, error) {
+func (p *memory) TryAcquire(ctx context.Context, n int64) (bool, error) {
 	return p.object.line.Acquire(ctx, p.client, n, 0)
 }
 
-// TryAcquireWithin implements [RateLimiter].
-func (p *Memory) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
+func (p *memory) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
 	return p.object.line.Acquire(ctx, p.client, n, timeout)
 }
 
-// Acquire implements [RateLimiter].
-func (p *Memory) Acquire(ctx context.Context, n int64) error {
+func (p *memory) Acquire(ctx context.Context, n int64) error {
 	_, err := p.object.line.Acquire(ctx, p.client, n, noEnd)
 	return err
 }
 
-// Release implements [RateLimiter].
-func (p *Memory) Release(ctx context.Context, n int64) error {
+func (p *memory) Release(ctx context.Context, n int64) error {
 	if n < 1 {
 		return ErrNone
 	}
@@ -126,14 +114,12 @@ func (p *Memory) Release(ctx context.Context, n int64) error {
 	})
 }
 
-// AvailablePermits implements [RateLimiter].
-func (p *Memory) AvailablePermits(ctx context.Context) (n int64, err error) {
+func (p *memory) AvailablePermits(ctx context.Context) (n int64, err error) {
 	err = p.doSet(ctx, func(o *object, now time.Duration) { n = max(0, o.rate.Rate.N-o.takesOf(p.client, now).used) })
 	return n, err
 }
 
-// Expire implements [RateLimiter].
-func (p *Memory) Expire(ctx context.Context, after time.Duration) (set bool, err error) {
+func (p *memory) Expire(ctx context.Context, after time.Duration) (set bool, err error) {
 	err = p.do(ctx, func(o *object, now time.Duration) error {
 		if set = o.isSet(); set {
 			o.ends, o.keptAlive = add(now, max(after, 0)), false
@@ -144,8 +130,7 @@ func (p *Memory) Expire(ctx context.Context, after time.Duration) (set bool, err
 	return set, err
 }
 
-// ClearExpire implements [RateLimiter].
-func (p *Memory) ClearExpire(ctx context.Context) (had bool, err error) {
+func (p *memory) ClearExpire(ctx context.Context) (had bool, err error) {
 	err = p.do(ctx, func(o *object, _ time.Duration) error {
 		had = o.ends != noEnd
 		o.ends, o.keptAlive = noEnd, false
@@ -154,8 +139,7 @@ func (p *Memory) ClearExpire(ctx context.Context) (had bool, err error) {
 	return had, err
 }
 
-// Delete implements [RateLimiter].
-func (p *Memory) Delete(ctx context.Context) (set bool, err error) {
+func (p *memory) Delete(ctx context.Context) (set bool, err error) {
 	err = p.do(ctx, func(o *object, _ time.Duration) error {
 		if set = o.isSet(); set {
 			o.reset(Rate{})

@@ -21,13 +21,13 @@ func permitRate(n int64, per time.Duration) Rate {
 }
 
 // newTestPermits returns permits with a rate.
-func newTestPermits(t *testing.T, r Rate) *Memory {
+func newTestPermits(t *testing.T, r Rate) *memory {
 	t.Helper()
 	p := New()
 	if err := p.SetRate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return p.(*memory)
 }
 
 func wantPermits(t *testing.T, p RateLimiter, want int64) {
@@ -44,7 +44,10 @@ func wantAcquire(t *testing.T, p RateLimiter, n int64, want bool) {
 	}
 }
 
-func permitsWaiting(p *Memory) int {
+// as returns the object of p as a client sees it.
+func (p *memory) as(client string) RateLimiter { return &memory{p.object, client} }
+
+func permitsWaiting(p *memory) int {
 	return p.object.line.Waiting()
 }
 
@@ -54,7 +57,7 @@ func TestPermitsClientsAreForgotten(t *testing.T) {
 		r.PerClient = true
 		p := newTestPermits(t, r)
 		for i := range 10_000 {
-			wantAcquire(t, p.Client(fmt.Sprint(i)), 1, true)
+			wantAcquire(t, p.as(fmt.Sprint(i)), 1, true)
 			if i%100 == 0 {
 				time.Sleep(2 * time.Second)
 			}
@@ -307,7 +310,7 @@ func TestPermitsWait(t *testing.T) {
 		p := newTestPermits(t, r)
 		var w waits
 		for i := range int64(10) {
-			client := p.Client(fmt.Sprint(i % 3))
+			client := p.as(fmt.Sprint(i % 3))
 			client.TryAcquire(t.Context(), 1)
 			r.Rate.N = 10
 			p.UpdateRate(t.Context(), r)

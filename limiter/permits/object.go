@@ -7,13 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/limiter/internal/permitline"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // object is the state that all clients share.
 type object struct {
 	start time.Time
-	line  Line
+	line  permitline.Line
 
 	mu        sync.Mutex
 	rate      Rate          // zero if none is set
@@ -87,7 +88,7 @@ func (o *object) accountOf(client string) string {
 	return ""
 }
 
-// take implements [Line].Take.
+// take implements [permitline.Line].Take.
 func (o *object) take(ctx context.Context, client string, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, 0, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hotparam/hotparam/limiter/internal/permitline"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -13,7 +14,7 @@ import (
 // permit becomes available again one interval after it was taken. Waiting callers get their
 // permits in the order of arrival, and are never overtaken.
 //
-// It is safe for concurrent use. [Memory] keeps it in this process; redislimiter.Permits keeps
+// It is safe for concurrent use. [New] keeps it in this process; redislimiter.NewPermits keeps
 // it on Redis.
 type RateLimiter interface {
 	// TrySetRate sets the rate if none is set, and reports whether it did.
@@ -80,5 +81,5 @@ const longest time.Duration = 1 << 61
 var (
 	ErrRateNotSet = errors.New("permits: no rate: set one first")
 	ErrTooMany    = errors.New("permits: more than the rate has")
-	ErrNone       = errors.New("permits: less than one permit")
+	ErrNone       = permitline.ErrNone
 )

@@ -1,7 +1,7 @@
 // Package redislimiter keeps the state of limiters in Redis, so that all instances of a service
 // share them. [Store] implements every algorithm of package limiter, and [Cell] uses the
 // redis-cell module. It also lends permits to the instances of a fleet ([Store.Settle]).
-// [Semaphore], [Permits] and [Members] cover semaphores, rate objects and the number of live
+// [Semaphore], [NewPermits] and [Members] cover semaphores, rate objects and the number of live
 // instances.
 //
 // # Cost

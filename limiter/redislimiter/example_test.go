@@ -83,7 +83,7 @@ func ExampleSemaphore() {
 }
 
 // Five mails a second, in order, over all instances.
-func ExamplePermits() {
+func ExampleNewPermits() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
 	mails, err := redislimiter.NewPermits(client, redislimiter.PermitsConfig{Namespace: "shop", Name: "mails"})
 	if err != nil {

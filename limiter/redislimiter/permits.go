@@ -14,11 +14,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/limiter/internal/breaker"
+	"github.com/hotparam/hotparam/limiter/internal/permitline"
 	"github.com/hotparam/hotparam/limiter/permits"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// PermitsConfig configures a [Permits].
+// PermitsConfig configures [NewPermits].
 type PermitsConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
@@ -53,10 +54,26 @@ func (c PermitsConfig) validate() error {
 	return nil
 }
 
-// Permits is a [permits.RateLimiter], like Redisson's RRateLimiter, that all instances share,
-// timed by Redis's clock. Waiters
-// queue in their process, and only the first one asks Redis, when its permits are due; there
-// is no order between processes. It starts no goroutine and is safe for concurrent use.
+// sharedPermits implements [permits.RateLimiter] on Redis.
+type sharedPermits struct {
+	cfg    PermitsConfig
+	client redis.UniversalClient
+	keys   []string // keys of the rate, of all clients' takes together, and of this client's takes
+	id     string   // identifies takes by this value, even among values with the same Client
+	taken  atomic.Uint64
+	gate   *gate
+
+	line permitline.Line
+}
+
+// maxPermitRate keeps the sums of the scripts, which are float64, exact.
+const maxPermitRate = 1 << 50
+
+// NewPermits returns a view of one [permits.RateLimiter], like Redisson's RRateLimiter, that all
+// instances share, timed by Redis's clock. SetRate or TrySetRate creates it. Waiters queue in
+// their process, and only the first one asks Redis, when its permits are due; there is no order
+// between processes. It starts no goroutine. The caller closes the client, whose options must
+// have ContextTimeoutEnabled.
 //
 // Rates and intervals are exact to a microsecond. Each acquisition is an entry of some 100 bytes
 // in Redis for one interval. Beyond 1,000 entries, acquisitions within a thousandth of the interval
@@ -74,25 +91,13 @@ func (c PermitsConfig) validate() error {
 // zrangebyscore, zrevrangebyscore, zincrby, zrem, zscore, pexpire, pttl and persist, for the key
 // hotparam:{namespace/…}:permits and all keys with the prefix
 // hotparam:{namespace/…}:permits:taken.
-type Permits struct {
-	cfg    PermitsConfig
-	client redis.UniversalClient
-	keys   []string // keys of the rate, of all clients' takes together, and of this client's takes
-	id     string   // identifies takes by this value, even among values with the same Client
-	taken  atomic.Uint64
-	gate   *gate
-
-	line permits.Line
-}
-
-var _ permits.RateLimiter = (*Permits)(nil)
-
-// maxPermitRate keeps the sums of the scripts, which are float64, exact.
-const maxPermitRate = 1 << 50
-
-// NewPermits returns a view of one object, which SetRate or TrySetRate creates. The caller
-// closes the client, whose options must have ContextTimeoutEnabled.
-func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error) {
+//
+// UpdateRate with PerClient and a longer interval remembers takes of other clients only for the
+// interval that was in force when they were made. Expire expires takes with a rate that all
+// clients share, and otherwise an interval and a minute after the last take; the minute is for a
+// clock of Redis that is set back. After Delete, takes of other clients no longer count, since
+// they belong to the deleted rate, and they expire.
+func NewPermits(client redis.UniversalClient, c PermitsConfig) (permits.RateLimiter, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -101,7 +106,7 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 		return nil, fmt.Errorf("redislimiter: permits: %w", err)
 	}
 	key := redisKey(c.Namespace, hashOf("permits", c.Name)) + ":permits"
-	p := &Permits{
+	p := &sharedPermits{
 		cfg:    c,
 		client: client,
 		keys:   []string{key, key + ":taken", key + ":taken:" + hashOf(c.Client)},
@@ -116,37 +121,29 @@ func NewPermits(client redis.UniversalClient, c PermitsConfig) (*Permits, error)
 // release permits or change the rate.
 const permitsRecheck = time.Second
 
-// TryAcquire implements [permits.RateLimiter].
-func (p *Permits) TryAcquire(ctx context.Context, n int64) (bool, error) {
+func (p *sharedPermits) TryAcquire(ctx context.Context, n int64) (bool, error) {
 	return p.TryAcquireWithin(ctx, n, 0)
 }
 
-// TryAcquireWithin implements [permits.RateLimiter].
-func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
+func (p *sharedPermits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Duration) (bool, error) {
 	return p.line.Acquire(ctx, "", n, timeout)
 }
 
-// Acquire implements [permits.RateLimiter].
-func (p *Permits) Acquire(ctx context.Context, n int64) error {
+func (p *sharedPermits) Acquire(ctx context.Context, n int64) error {
 	_, err := p.TryAcquireWithin(ctx, n, math.MaxInt64)
 	return err
 }
 
-// TrySetRate implements [permits.RateLimiter].
-func (p *Permits) TrySetRate(ctx context.Context, r permits.Rate) (bool, error) {
+func (p *sharedPermits) TrySetRate(ctx context.Context, r permits.Rate) (bool, error) {
 	return p.storeRate(ctx, "try", r)
 }
 
-// SetRate implements [permits.RateLimiter].
-func (p *Permits) SetRate(ctx context.Context, r permits.Rate) error {
+func (p *sharedPermits) SetRate(ctx context.Context, r permits.Rate) error {
 	_, err := p.storeRate(ctx, "set", r)
 	return err
 }
 
-// UpdateRate implements [permits.RateLimiter]. If the rate is PerClient and the interval grows,
-// takes of other clients are still remembered only for the interval that was in force when they
-// were made.
-func (p *Permits) UpdateRate(ctx context.Context, r permits.Rate) error {
+func (p *sharedPermits) UpdateRate(ctx context.Context, r permits.Rate) error {
 	done, err := p.storeRate(ctx, "update", r)
 	if err == nil && !done {
 		return permits.ErrRateNotSet
@@ -154,7 +151,7 @@ func (p *Permits) UpdateRate(ctx context.Context, r permits.Rate) error {
 	return err
 }
 
-func (p *Permits) storeRate(ctx context.Context, how string, r permits.Rate) (bool, error) {
+func (p *sharedPermits) storeRate(ctx context.Context, how string, r permits.Rate) (bool, error) {
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
@@ -184,8 +181,7 @@ func ceil(d, unit time.Duration) int64 {
 	return n
 }
 
-// Config implements [permits.RateLimiter].
-func (p *Permits) Config(ctx context.Context) (permits.Rate, error) {
+func (p *sharedPermits) Config(ctx context.Context) (permits.Rate, error) {
 	fields, err := p.runScript(ctx, permitsConfig).StringSlice()
 	if err != nil {
 		return permits.Rate{}, p.wrapError("read the rate", err)
@@ -215,8 +211,7 @@ func permitRateOf(fields []string) (permits.Rate, error) {
 	return r, nil
 }
 
-// Release implements [permits.RateLimiter].
-func (p *Permits) Release(ctx context.Context, n int64) error {
+func (p *sharedPermits) Release(ctx context.Context, n int64) error {
 	if n < 1 {
 		return permits.ErrNone
 	}
@@ -231,8 +226,7 @@ func (p *Permits) Release(ctx context.Context, n int64) error {
 	return nil
 }
 
-// AvailablePermits implements [permits.RateLimiter].
-func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
+func (p *sharedPermits) AvailablePermits(ctx context.Context) (int64, error) {
 	n, err := p.runScript(ctx, permitsAvailable).Int64()
 	switch {
 	case err != nil:
@@ -243,23 +237,17 @@ func (p *Permits) AvailablePermits(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Expire implements [permits.RateLimiter]. If all clients share the rate, takes expire with it.
-// Otherwise they expire an interval and a minute after the last take; the minute is for a clock of
-// Redis that is set back.
-func (p *Permits) Expire(ctx context.Context, after time.Duration) (bool, error) {
+func (p *sharedPermits) Expire(ctx context.Context, after time.Duration) (bool, error) {
 	done, err := p.runScript(ctx, permitsExpire, ceil(max(after, 0), time.Millisecond)).Int64()
 	return done == 1, p.wrapError("expire", err)
 }
 
-// ClearExpire implements [permits.RateLimiter].
-func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
+func (p *sharedPermits) ClearExpire(ctx context.Context) (bool, error) {
 	done, err := p.runScript(ctx, permitsExpire, "").Int64()
 	return done == 1, p.wrapError("clear the expiry", err)
 }
 
-// Delete implements [permits.RateLimiter]. Takes of other clients no longer count, since they
-// belong to the deleted rate, and they expire.
-func (p *Permits) Delete(ctx context.Context) (bool, error) {
+func (p *sharedPermits) Delete(ctx context.Context) (bool, error) {
 	done, err := p.runScript(ctx, permitsDelete).Int64()
 	if err == nil {
 		p.line.Wake(false)
@@ -267,7 +255,7 @@ func (p *Permits) Delete(ctx context.Context) (bool, error) {
 	return done == 1, p.wrapError("delete", err)
 }
 
-func (p *Permits) wrapError(what string, err error) error {
+func (p *sharedPermits) wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func permitsScript(body string) *script {
 }
 
 // runScript runs a script, or fails at once while Redis is unavailable.
-func (p *Permits) runScript(ctx context.Context, script *script, args ...any) *redis.Cmd {
+func (p *sharedPermits) runScript(ctx context.Context, script *script, args ...any) *redis.Cmd {
 	start := time.Now()
 	refused := redis.NewCmd(ctx)
 	if err := ctx.Err(); err != nil {
@@ -74,9 +74,9 @@ const (
 	permitsTooMany = -2
 )
 
-// takePermits implements [permits.Line].Take. After an error nothing is taken, as far as Redis can be
+// takePermits implements [permitline.Line].Take. After an error nothing is taken, as far as Redis can be
 // reached.
-func (p *Permits) takePermits(ctx context.Context, _ string, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
+func (p *sharedPermits) takePermits(ctx context.Context, _ string, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
 	id := p.id + strconv.FormatUint(p.taken.Add(1), 36)
 	args := make([]any, 0, 3+len(before))
 	args = append(args, n, id, 0)
@@ -107,7 +107,7 @@ func (p *Permits) takePermits(ctx context.Context, _ string, n int64, waits bool
 }
 
 // undo releases permits that a call without a known outcome may have taken.
-func (p *Permits) undo(ctx context.Context, n int64, id string, err error) {
+func (p *sharedPermits) undo(ctx context.Context, n int64, id string, err error) {
 	if isAnswer(err) {
 		return
 	}

@@ -48,7 +48,7 @@ func TestPermitsCostIsBounded(t *testing.T) {
 	}
 	client := clientAt(t, testenv.Redis(t).URL()).(*redis.Client)
 	ctx := t.Context()
-	cost := func(entries int, over bool, call func(p *Permits)) (commands, removed, usec int64) {
+	cost := func(entries int, over bool, call func(p *sharedPermits)) (commands, removed, usec int64) {
 		p := permitsOf(t, client, func(c *PermitsConfig) { c.Name = fmt.Sprint(entries, over) })
 		must(t, p.SetRate(ctx, permitRate(int64(entries), time.Hour)))
 		takesNow(t, p, 1, true)
@@ -82,12 +82,12 @@ func TestPermitsCostIsBounded(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		over bool
-		call func(p *Permits)
+		call func(p *sharedPermits)
 	}{
-		"take what is over": {true, func(p *Permits) { takesNow(t, p, 1, true) }},
-		"denied":            {false, func(p *Permits) { takesNow(t, p, 1, false) }},
-		"denied many":       {false, func(p *Permits) { takesNow(t, p, 1000, false) }},
-		"available":         {true, func(p *Permits) { _, err := p.AvailablePermits(ctx); must(t, err) }},
+		"take what is over": {true, func(p *sharedPermits) { takesNow(t, p, 1, true) }},
+		"denied":            {false, func(p *sharedPermits) { takesNow(t, p, 1, false) }},
+		"denied many":       {false, func(p *sharedPermits) { takesNow(t, p, 1000, false) }},
+		"available":         {true, func(p *sharedPermits) { _, err := p.AvailablePermits(ctx); must(t, err) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			few, _, quick := cost(1_000, test.over, test.call)

@@ -19,7 +19,7 @@ import (
 )
 
 // permitsOf returns permits with a long timeout and their own client ID.
-func permitsOf(tb testing.TB, client redis.UniversalClient, edit func(*PermitsConfig)) *Permits {
+func permitsOf(tb testing.TB, client redis.UniversalClient, edit func(*PermitsConfig)) *sharedPermits {
 	tb.Helper()
 	cfg := PermitsConfig{Namespace: namespaceOf(tb), Name: "name", Timeout: patience}
 	if edit != nil {
@@ -27,7 +27,7 @@ func permitsOf(tb testing.TB, client redis.UniversalClient, edit func(*PermitsCo
 	}
 	p, err := NewPermits(client, cfg)
 	must(tb, err)
-	return p
+	return p.(*sharedPermits)
 }
 
 func permitRate(n int64, per time.Duration) permits.Rate {
@@ -382,11 +382,11 @@ func TestPermitsLikeMemory(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(r *rapid.T) {
 		run++
-		memory := permits.New()
+		memory := permits.NewShared()
 		type both struct{ memory, redis permits.RateLimiter }
 		var clients []both
 		for i := range 2 {
-			clients = append(clients, both{memory.Client(fmt.Sprint(i)), permitsOf(t, client, func(c *PermitsConfig) { c.Name = fmt.Sprint(run) })})
+			clients = append(clients, both{memory(fmt.Sprint(i)), permitsOf(t, client, func(c *PermitsConfig) { c.Name = fmt.Sprint(run) })})
 		}
 		for range rapid.IntRange(1, 12).Draw(r, "calls") {
 			c := clients[rapid.IntRange(0, 1).Draw(r, "client")]

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
@@ -27,13 +28,13 @@ func newAnswers(tb testing.TB) *sharing.Answers {
 // Heat makes keys hot for a guard, as if they were published: "items GET /items/{id}?path:id=7".
 func Heat(tb testing.TB, guard *middleware.Guard, keys ...string) {
 	tb.Helper()
-	hot := make([]rules.Hot, len(keys))
+	hot := make([]published.Hot, len(keys))
 	for i, text := range keys {
 		key, ok := rules.ParseKey(text)
 		if !ok {
 			tb.Fatalf("%q is no key", text)
 		}
-		hot[i] = rules.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}
+		hot[i] = published.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}
 	}
-	guard.HotSet().Update("", rules.Change{Hot: hot})
+	guard.HotSet().Update("", published.Change{Hot: hot})
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
@@ -71,9 +72,9 @@ func (s *site) heat(t *rapid.T, target, pattern string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var change rules.Change
+	var change published.Change
 	for _, key := range explained.Keys {
-		change.Hot = append(change.Hot, rules.Hot{Key: key.Key, Until: time.Now().Add(time.Hour)})
+		change.Hot = append(change.Hot, published.Hot{Key: key.Key, Until: time.Now().Add(time.Hour)})
 	}
 	s.guard.HotSet().Update("1", change)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 type hold struct {
 	subject *subject
 	since   time.Time
-	about   rules.Hold
+	about   published.Hold
 	helped  bool      // the others became faster when it was held
 	flood   bool      // it is held for the number of its requests
 	flooded time.Time // last time at which its requests were too many
@@ -39,12 +39,12 @@ type hold struct {
 }
 
 // newHold records the evidence.
-func (j *Judge) newHold(s *subject, stage rules.HoldStage, now time.Time) {
+func (j *Judge) newHold(s *subject, stage published.HoldStage, now time.Time) {
 	each := s.own / max(1, s.ended)
 	if s.ended < 1 {
 		each = s.age
 	}
-	j.insert(&hold{subject: s, since: now, active: now, flood: s.byArrivals, about: rules.Hold{
+	j.insert(&hold{subject: s, since: now, active: now, flood: s.byArrivals, about: published.Hold{
 		Pool: j.config.Pool, Stage: stage,
 		Share: min(1, s.excess/(j.evidence.total+s.excess)),
 		Each:  duration(max(0, each)), Usual: duration(j.present.each), Slow: duration(j.present.each * j.present.recent(5)),
@@ -103,7 +103,7 @@ func (j *Judge) testHolds(now time.Time, seconds float64) {
 		switch {
 		case allStopped || now.Sub(h.active) > silence(rate, 5*time.Second, 30*time.Second):
 			return whyStopped
-		case h.cheap >= cheapKept, h.cheap > 0 && h.about.Stage == rules.HoldTrial:
+		case h.cheap >= cheapKept, h.cheap > 0 && h.about.Stage == published.HoldTrial:
 			return whyCheap
 		}
 		return ""
@@ -145,8 +145,8 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 	proven = proven || h.dear >= need || s.age >= max(float64(need)*dear, leastHang) && matters(s.age)
 	if proven {
 		h.cheap = 0
-		if h.about.Stage == rules.HoldTrial {
-			h.about.Stage = rules.HoldKept
+		if h.about.Stage == published.HoldTrial {
+			h.about.Stage = published.HoldKept
 			j.changed = true
 		}
 	}
@@ -155,7 +155,7 @@ func (j *Judge) testCost(h *hold, now time.Time, seconds float64) {
 // reportSuspects lists suspects without holding them.
 func (j *Judge) reportSuspects(suspects []*subject, now time.Time) {
 	for _, s := range suspects {
-		j.newHold(s, rules.HoldSuspected, now)
+		j.newHold(s, published.HoldSuspected, now)
 	}
 	for _, h := range j.held {
 		if j.present.overloaded() && h.subject.score >= leastScore {

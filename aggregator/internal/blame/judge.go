@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -46,7 +47,7 @@ type Held struct {
 	Key   rules.Key
 	Route string
 	Since time.Time
-	Hold  rules.Hold
+	Hold  published.Hold
 }
 
 // Released is a key that is no longer held.

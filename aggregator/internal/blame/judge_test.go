@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -60,7 +61,7 @@ func (b *bench) steps(n int, each time.Duration, culprit Usage) {
 }
 
 // stage returns the stage of the culprit's hold, or "".
-func (b *bench) stage() rules.HoldStage {
+func (b *bench) stage() published.HoldStage {
 	b.t.Helper()
 	held := b.judge.Held()
 	if len(held) > 1 || len(held) == 1 && held[0].Key != nameOf(bad) {
@@ -88,7 +89,7 @@ var (
 func (b *bench) hold() {
 	b.t.Helper()
 	b.steps(8, slow, scan)
-	if b.stage() != rules.HoldTrial || b.permits() != 0 {
+	if b.stage() != published.HoldTrial || b.permits() != 0 {
 		b.t.Fatalf("after 0.8 s: %+v", b.judge.Held())
 	}
 }
@@ -103,11 +104,11 @@ func (b *bench) prove() {
 		}
 		b.step(fast, refused)
 	}
-	if b.stage() != rules.HoldTrial {
+	if b.stage() != published.HoldTrial {
 		b.t.Fatalf("stage %s without proof", b.stage())
 	}
 	b.step(fast, scan)
-	if b.stage() != rules.HoldKept {
+	if b.stage() != published.HoldKept {
 		b.t.Fatalf("stage %q after a dear request", b.stage())
 	}
 }
@@ -128,7 +129,7 @@ func TestCulpritIsHeldAndKept(t *testing.T) {
 		h.Hold.Slow < slow || h.Hold.Now > 2*fast || h.Hold.Share < 0.05 || h.Hold.Share > 1 {
 		t.Errorf("evidence: %+v", h)
 	}
-	if h.Hold.Stage != rules.HoldKept {
+	if h.Hold.Stage != published.HoldKept {
 		t.Errorf("stage %q", h.Hold.Stage)
 	}
 }
@@ -185,7 +186,7 @@ func TestTrialWithoutGainEnds(t *testing.T) {
 func TestTrialLastsWhileAQueueDrains(t *testing.T) {
 	b := newBench(t, Config{})
 	b.steps(30, 400*time.Millisecond, usage(2, 2*time.Second))
-	if b.stage() != rules.HoldTrial {
+	if b.stage() != published.HoldTrial {
 		t.Fatalf("%q", b.stage())
 	}
 	for each := 400 * time.Millisecond; each > 5*time.Millisecond; each -= 4 * time.Millisecond {
@@ -257,11 +258,11 @@ func TestPauseIsNoProof(t *testing.T) {
 	}
 	b.step(fast, Usage{Busy: interval, Begun: 1})
 	b.steps(11, fast, Usage{Busy: interval})
-	if b.stage() != rules.HoldTrial {
+	if b.stage() != published.HoldTrial {
 		t.Fatalf("stage %q after 1.2 s", b.stage())
 	}
 	b.steps(6, fast, Usage{Busy: interval})
-	if b.stage() != rules.HoldKept {
+	if b.stage() != published.HoldKept {
 		t.Errorf("stage %q after 1.8 s", b.stage())
 	}
 }
@@ -331,7 +332,7 @@ func TestRelearningEndsSlowness(t *testing.T) {
 func TestShadowOnlyReports(t *testing.T) {
 	b := newBench(t, Config{Shadow: true})
 	b.steps(8, slow, scan)
-	if b.stage() != rules.HoldSuspected {
+	if b.stage() != published.HoldSuspected {
 		t.Fatalf("stage %q", b.stage())
 	}
 	b.steps(80, fast, Usage{})
@@ -356,7 +357,7 @@ func TestStateGoesToASuccessor(t *testing.T) {
 	}
 	next.judge.Adopt(b.judge.Held(), b.now)
 	next.steps(10, fast, refused)
-	if next.stage() != rules.HoldKept {
+	if next.stage() != published.HoldKept {
 		t.Fatalf("stage %q after the change of judges", next.stage())
 	}
 	next.steps(100, fast, Usage{})

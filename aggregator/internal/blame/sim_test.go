@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -364,7 +365,7 @@ func (w *world) tick() {
 			w.found[k] = w.now
 		}
 		w.tried[k] = true
-		if h.Hold.Stage != rules.HoldTrial {
+		if h.Hold.Stage != published.HoldTrial {
 			w.kept[k] = true
 		}
 	}

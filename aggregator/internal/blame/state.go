@@ -3,6 +3,7 @@ package blame
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -72,9 +73,9 @@ func (j *Judge) Adopt(held []Held, now time.Time) {
 			continue
 		}
 		h.Hold.Pool = j.config.Pool
-		j.insert(&hold{subject: s, since: h.Since, active: now, about: h.Hold, helped: h.Hold.Stage == rules.HoldKept})
+		j.insert(&hold{subject: s, since: h.Since, active: now, about: h.Hold, helped: h.Hold.Stage == published.HoldKept})
 		j.permits = permits{n: h.Hold.Permits, tested: true, next: now.Add(firstWait), wait: firstWait}
-		if !j.config.Shadow && h.Hold.Stage != rules.HoldKept && !j.trial.running {
+		if !j.config.Shadow && h.Hold.Stage != published.HoldKept && !j.trial.running {
 			j.trial = trial{running: true, began: now, added: now, renewed: now, slow: ratio(h.Hold.Slow, h.Hold.Usual)}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A tailBench adds ten keys with one request in each step, which are 5 % of all.
@@ -38,11 +38,11 @@ var hanging = Usage{Busy: 5 * interval}
 func TestDearKeyIsTriedWhenTheSlowestSuffer(t *testing.T) {
 	b := newTailBench(t)
 	b.tailSteps(10, slow, hanging)
-	if b.stage() != rules.HoldTrial || b.judge.present.overloaded() {
+	if b.stage() != published.HoldTrial || b.judge.present.overloaded() {
 		t.Fatalf("after 1 s: %+v, overloaded %v", b.judge.Held(), b.judge.present.overloaded())
 	}
 	b.tailSteps(20, fast, refused)
-	if b.stage() != rules.HoldTrial || b.judge.trial.running {
+	if b.stage() != published.HoldTrial || b.judge.trial.running {
 		t.Fatalf("the slowest are fast again: %+v", b.judge.Held())
 	}
 }
@@ -74,7 +74,7 @@ func TestEarlyTrialDoesNotDelayOneInAnOverload(t *testing.T) {
 		t.Fatal("tried again within 2 s")
 	}
 	b.steps(6, slow, hanging)
-	if b.stage() != rules.HoldTrial {
+	if b.stage() != published.HoldTrial {
 		t.Error("not tried in an overload")
 	}
 }
@@ -91,7 +91,7 @@ func TestPermitsFallWhenTheSlowestSuffer(t *testing.T) {
 			b.tailSteps(1, fast, refused)
 		}
 	}
-	if b.stage() != rules.HoldKept || served == 0 || served > 60 {
+	if b.stage() != published.HoldKept || served == 0 || served > 60 {
 		t.Errorf("stage %q, requests in %d of 400 steps", b.stage(), served)
 	}
 }
@@ -121,7 +121,7 @@ func TestSlowestAreLearnedWhileAKeyIsHeld(t *testing.T) {
 			b.tailSteps(1, fast, refused)
 		}
 	}
-	if after := b.judge.tail.level; b.stage() != rules.HoldKept || after > bucket(2*fast.Seconds()) || before <= after {
+	if after := b.judge.tail.level; b.stage() != published.HoldKept || after > bucket(2*fast.Seconds()) || before <= after {
 		t.Errorf("stage %q, level %d before and %d after", b.stage(), before, after)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 const (
@@ -69,7 +69,7 @@ func (j *Judge) try(suspects []*subject, now time.Time) {
 	}
 	t.renewed, t.added, t.before = now, now, j.present.recent(3)
 	for _, s := range suspects[:min(len(suspects), maxHeld-len(j.held))] {
-		j.newHold(s, rules.HoldTrial, now)
+		j.newHold(s, published.HoldTrial, now)
 	}
 }
 

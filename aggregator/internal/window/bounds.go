@@ -1,6 +1,6 @@
 package window
 
-import "github.com/hotparam/hotparam/rules"
+import "github.com/hotparam/hotparam/internal/published"
 
 // Sum returns the count of an entry in the window that ends with a pane.
 func (w *Window) Sum(i int32, end int64) int64 {
@@ -16,7 +16,7 @@ func (w *Window) Part(i int32, first, last int64) int64 {
 }
 
 // Bounds returns the low and high count of an entry in the window that ends with a pane. high
-// is rules.Unknown if a part of the window was lost.
+// is published.Unknown if a part of the window was lost.
 func (w *Window) Bounds(i int32, end int64) (low, high int64) {
 	e := w.arena.unit(uint32(i))
 	return w.bound(e.hash(), nil, w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
@@ -37,22 +37,22 @@ func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, hi
 	return max(0, low-misplaced), plus(high, before)
 }
 
-// plus adds bounds. Either may be [rules.Unknown].
+// plus adds bounds. Either may be [published.Unknown].
 func plus(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
+	if a == published.Unknown || b == published.Unknown {
+		return published.Unknown
 	}
 	return a + b
 }
 
 // heardBound bounds a key's count without the counts of another process.
 func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
-	low, high = sum, rules.Unknown
+	low, high = sum, published.Unknown
 	lacks, later := w.lossOf(hash, text, end, panes)
 	if end < w.now {
 		later += w.heldLater()
 	}
-	if w.lost <= end-panes && lacks != rules.Unknown {
+	if w.lost <= end-panes && lacks != published.Unknown {
 		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.heldBack
 	}
 	return max(0, low-later), high
@@ -65,7 +65,7 @@ func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (lo
 func (w *Window) heldLater() int64 { return w.heldBack / 2 }
 
 // lossOf returns two bounds for a key in some panes that end with the pane end. lacks is how many
-// of its counts may be missing there because packets are missing, or rules.Unknown. later is how
+// of its counts may be missing there because packets are missing, or published.Unknown. later is how
 // many may belong after end.
 func (w *Window) lossOf(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
@@ -127,5 +127,5 @@ func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 func (w *Window) HasLosses() bool { return !w.missing.isNothing() }
 
 // LacksAny returns how many counts, of all keys together, the window that ends with a pane
-// may lack, or [rules.Unknown].
+// may lack, or [published.Unknown].
 func (w *Window) LacksAny(end int64) int64 { return w.lossOfAny(end).lacks }

@@ -7,7 +7,7 @@
 //
 //	low ≤ the counts of all instances ≤ high
 //
-// where high is [rules.Unknown] if no bound of the lost counts is known.
+// where high is [published.Unknown] if no bound of the lost counts is known.
 //
 // The files, in the order of a count:
 //

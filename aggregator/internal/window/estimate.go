@@ -1,6 +1,6 @@
 package window
 
-import "github.com/hotparam/hotparam/rules"
+import "github.com/hotparam/hotparam/internal/published"
 
 // A sampled line, @0.1, represents more counts than were seen. A key is judged by the estimate,
 // as it could not be found otherwise, and published with the seen counts. So the window counts
@@ -61,8 +61,8 @@ func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 
 // SetSeen lowers the counts of h, which are those of entry i in the window that ends with a
 // pane, to the seen counts. An estimate has no upper bound.
-func (w *Window) SetSeen(h *rules.Hot, i int32, end int64) {
+func (w *Window) SetSeen(h *published.Hot, i int32, end int64) {
 	if low, isEstimate := w.seen(i, end); isEstimate {
-		h.Low, h.High, h.Estimated = low, rules.Unknown, true
+		h.Low, h.High, h.Estimated = low, published.Unknown, true
 	}
 }

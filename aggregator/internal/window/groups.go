@@ -6,9 +6,9 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Groups are the totals for shares: the sum of all keys on one route with the same parameter
@@ -171,7 +171,7 @@ func (g *Groups) Sweep(now int64) {
 }
 
 // Bounds returns the low and high total of a key's group, in the window that ends with pane
-// last. high is [rules.Unknown] if it is not known, for instance if collectors hold counts back
+// last. high is [published.Unknown] if it is not known, for instance if collectors hold counts back
 // without reporting the groups. The key of [base.AppendMore] has the total of all groups on its
 // route, as has the key for requests whose body could not be read.
 func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
@@ -196,13 +196,13 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	if g.again > 0 || g.resumed.hasAgain() { // the missing counts may reduce a total
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
 		later, lacks = later+max(0, lacks), plus(lacks, later)
-		if lacks == rules.Unknown && g.resumed != nil {
+		if lacks == published.Unknown && g.resumed != nil {
 			low = 0
 		}
 	}
 	low = max(0, low-s.later-later)
-	if w.heldOutsideGroups > 0 || max(w.lost, g.before) > last-panes || s.lacks == rules.Unknown || lacks == rules.Unknown {
-		return low, rules.Unknown
+	if w.heldOutsideGroups > 0 || max(w.lost, g.before) > last-panes || s.lacks == published.Unknown || lacks == published.Unknown {
+		return low, published.Unknown
 	}
 	return low, sum + hidden + s.lacks + s.heldBack + s.before + lacks
 }

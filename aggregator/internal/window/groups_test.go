@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -42,7 +43,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	for i := range 3 {
 		r.AddRepeats(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
 	}
-	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": rules.Unknown, "GET /0?p": rules.Unknown} {
+	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": published.Unknown, "GET /0?p": published.Unknown} {
 		if got := r.HighRepeats(w, []byte(group), 6); got != want {
 			t.Errorf("%s: %d repeats, want %d", group, got, want)
 		}

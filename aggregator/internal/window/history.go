@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -61,7 +62,7 @@ func (h *History) straddle() int64 { return h.windowPanes + h.windowPanes/8 + 1 
 
 // Baseline bounds the count of entry i of the window in the ten windows before the one that
 // ends with pane last. If not all ten were seen without a later loss, it uses the part that
-// was, of one window at least. windows is the length of that part. high is [rules.Unknown] if
+// was, of one window at least. windows is the length of that part. high is [published.Unknown] if
 // it is not known.
 //
 // If the window has ended, as over reports, all held-back counts of the baseline have arrived,
@@ -77,7 +78,7 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	}
 	from := max(to-decode.BaselineWindows*h.windowPanes+1, heard, w.lost+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.windowPanes {
-		return 0, rules.Unknown, rules.Fraction{Num: 1, Den: 1}
+		return 0, published.Unknown, rules.Fraction{Num: 1, Den: 1}
 	}
 	windows = rules.Fraction{Num: to - from + 1, Den: h.windowPanes}
 	first, end := base.FloorDiv(from, h.per), base.FloorDiv(to, h.per)
@@ -90,14 +91,14 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	}
 	_, upper := h.span(hash, text, end, first, k)
 	// The upper bound of span contains heldBack. Here those counts have arrived.
-	if over && h.Longest && h.heldBack > 0 && upper != rules.Unknown {
+	if over && h.Longest && h.heldBack > 0 && upper != published.Unknown {
 		early := base.FloorDiv(from-h.straddle(), h.per)
-		if _, all := h.span(hash, text, end, early, k); all != rules.Unknown {
+		if _, all := h.span(hash, text, end, early, k); all != published.Unknown {
 			upper = min(upper, all-h.heldBack)
 		}
 	}
-	if upper == rules.Unknown {
-		return low, rules.Unknown, windows
+	if upper == published.Unknown {
+		return low, published.Unknown, windows
 	}
 	// The newest pane overlaps the current window, which is not part of the baseline.
 	if past := (end+1)*h.per - 1; past > to {

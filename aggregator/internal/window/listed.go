@@ -3,8 +3,8 @@ package window
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // listedPart is the part of the room for texts that keys below NameFrom may use, so that they take
@@ -50,13 +50,13 @@ func (w *Window) EachNamed(first, last int64, f func(i int32, n int64)) {
 }
 
 // Unnamed returns the most that a key without a text can count in some panes that end with the pane
-// last, or [rules.Unknown]. from is the highest count of ListFrom in that time, and hidden the most
+// last, or [published.Unknown]. from is the highest count of ListFrom in that time, and hidden the most
 // that is hidden of any key.
 func (w *Window) Unnamed(first, last, from, hidden int64) int64 {
 	lacks := w.lacksAnyIn(first, last)
 	switch {
-	case w.NamesRanOut(last) || lacks == rules.Unknown || w.lost >= first || w.beforeStart >= first:
-		return rules.Unknown
+	case w.NamesRanOut(last) || lacks == published.Unknown || w.lost >= first || w.beforeStart >= first:
+		return published.Unknown
 	case w.names.noRoom >= first || from > w.names.from:
 		from = w.names.from
 	}
@@ -66,24 +66,24 @@ func (w *Window) Unnamed(first, last, from, hidden int64) int64 {
 // Rest returns the bounds of the other counts in the panes from first to last, if n are those of some
 // keys. When memory is full these keys may have a few of them, too.
 func (w *Window) Rest(first, last, n int64) (low, high int64) {
-	low, high = max(0, w.all.Sum(last, last-first+1)-n), rules.Unknown
+	low, high = max(0, w.all.Sum(last, last-first+1)-n), published.Unknown
 	lacks := w.lacksAnyIn(first, last)
 	// heldBack bounds the counts of any one key, and nothing bounds their sum.
-	if w.heldBack == 0 && lacks != rules.Unknown && w.lost < first && w.beforeStart < first {
+	if w.heldBack == 0 && lacks != published.Unknown && w.lost < first && w.beforeStart < first {
 		high = low + lacks + w.hidden.Sum(last, last-first+1)
 	}
 	return low, high
 }
 
 // lacksAnyIn returns how many counts of all keys together may be missing in some panes, or
-// [rules.Unknown].
+// [published.Unknown].
 func (w *Window) lacksAnyIn(first, last int64) int64 {
 	if w.missing.isNothing() {
 		return 0
 	}
 	s := w.missing.lossOfAny(w.rule, w.Start(first).UnixNano(), w.Start(last+1).UnixNano())
-	if s.lacks == rules.Unknown {
-		return rules.Unknown
+	if s.lacks == published.Unknown {
+		return published.Unknown
 	}
 	return s.lacks + s.before
 }

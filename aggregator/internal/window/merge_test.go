@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -106,7 +107,7 @@ func (m *lossModel) check(t *testing.T, now time.Time, longest time.Duration) (b
 				}
 			}
 			lacks, _ := m.boundsFor(m.key(key), m.texts[key], start.UnixNano(), end.UnixNano())
-			if lacks == rules.Unknown || lacks < sum {
+			if lacks == published.Unknown || lacks < sum {
 				t.Fatalf("key %d lacks %d of %v that ended %v ago, and was told to lack %d; %d gaps", key, sum, part, now.Sub(end), lacks, m.used)
 			}
 			bound, truth = bound+lacks, truth+sum

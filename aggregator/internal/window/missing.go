@@ -223,7 +223,7 @@ type lossSums struct {
 
 // shortfall bounds the counts that a window of a rule may lack, of all keys together.
 type shortfall struct {
-	lacks         int64 // missing counts of any key, or [rules.Unknown]
+	lacks         int64 // missing counts of any key, or [published.Unknown]
 	heldBack      int64 // missing counts that were reported as held back of groups
 	before, later int64 // healed counts: before are placed earlier and may belong to the window, later may be later than it
 }

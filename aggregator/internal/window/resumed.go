@@ -4,8 +4,8 @@ import (
 	"math"
 	"sort"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // resumed bounds the counts that another process received before this one began.
@@ -55,8 +55,8 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 		return high
 	}
 	b.Known = first
-	if lacks(first) == rules.Unknown { // if the bound of a window is known, so are those of later ones
-		b.Known += int64(sort.Search(int(w.now-first)+1, func(k int) bool { return lacks(first+int64(k)) != rules.Unknown }))
+	if lacks(first) == published.Unknown { // if the bound of a window is known, so are those of later ones
+		b.Known += int64(sort.Search(int(w.now-first)+1, func(k int) bool { return lacks(first+int64(k)) != published.Unknown }))
 	}
 	// The lack of a window that begins at one step bounds all windows up to the next step, since
 	// windows that begin later lack less. Healed counts are an exception: they are placed at the
@@ -126,7 +126,7 @@ func (w *Window) resuming() *resumed {
 func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
 	first := w.now - int64(w.Panes) + 1
 	lost, resumed := w.lossOfAny(w.now), w.Unlisted(w.now)
-	if w.NamesRanOut(w.now) || w.guesses > 0 || w.lost >= first || lost.lacks == rules.Unknown || resumed == rules.Unknown {
+	if w.NamesRanOut(w.now) || w.guesses > 0 || w.lost >= first || lost.lacks == published.Unknown || resumed == published.Unknown {
 		return snapshot.Bounds{Known: w.now + 1}
 	}
 	b.Known = first
@@ -140,21 +140,21 @@ func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
 func (w *Window) ResumeOthers(b *snapshot.Bounds) { w.resuming().others = *b }
 
 // Unlisted returns how many counts from before this process began any one key may have without
-// being counted in an entry, in the window that ends with a pane. It may be [rules.Unknown].
+// being counted in an entry, in the window that ends with a pane. It may be [published.Unknown].
 func (w *Window) Unlisted(end int64) int64 {
 	first := end - int64(w.Panes) + 1
 	switch r := w.resumed; {
 	case w.beforeStart < first:
 		return 0
 	case r == nil || first < r.known || first < r.others.Known:
-		return rules.Unknown
+		return published.Unknown
 	default:
 		return max(r.maximum, r.others.MaxLack())
 	}
 }
 
 // fromBefore returns two bounds for the counts of a key from before this process began, in some
-// panes that end with the pane end. lacks is how many may be missing there, or [rules.Unknown].
+// panes that end with the pane end. lacks is how many may be missing there, or [published.Unknown].
 // later is how many of the counted ones may belong after end.
 func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) {
 	first := end - panes + 1
@@ -166,7 +166,7 @@ func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) 
 	case r != nil:
 		return r.others.LackFrom(first), 0
 	}
-	return rules.Unknown, 0
+	return published.Unknown, 0
 }
 
 // resumedKey returns the bounds of a key saved by another process, or nil.

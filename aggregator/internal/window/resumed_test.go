@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -72,17 +73,17 @@ func TestResumedBoundsHold(t *testing.T) {
 			if end-int64(shape.Panes)+1 <= w.now-w.ring {
 				continue // it is not kept whole
 			}
-			if gotLow > low || gotHigh != rules.Unknown && gotHigh < high-w.heldBack {
+			if gotLow > low || gotHigh != published.Unknown && gotHigh < high-w.heldBack {
 				t.Fatalf("the window that ends with pane %d has %d to %d, was to have %d to %d", end-first, gotLow, gotHigh, low, high)
 			}
-			if end <= first+span && gotHigh == rules.Unknown {
+			if end <= first+span && gotHigh == published.Unknown {
 				t.Fatalf("nothing is known of the window that ends with pane %d", end-first)
 			}
-			if _, other := resumed.Span(hash+1, []byte("other"), end, int64(shape.Panes)); other != rules.Unknown && end < first+span {
+			if _, other := resumed.Span(hash+1, []byte("other"), end, int64(shape.Panes)); other != published.Unknown && end < first+span {
 				t.Fatal("another key is known")
 			}
 		}
-		if low, high := resumed.Span(hash, text, w.now, math.MaxInt32); high != rules.Unknown {
+		if low, high := resumed.Span(hash, text, w.now, math.MaxInt32); high != published.Unknown {
 			t.Fatalf("more than was kept counts %d to %d", low, high)
 		}
 	})

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/internal/snapshot"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // resumedGroups bounds the missing counts of totals saved by another process, of all keys
@@ -123,13 +123,13 @@ func (g *Groups) resumeGroup(to *groupCounts, saved *snapshot.Group) {
 }
 
 // fromBefore returns how many counts from before the window began totals may lack in the window
-// that ends with a pane, or [rules.Unknown], and how many may be later.
+// that ends with a pane, or [published.Unknown], and how many may be later.
 func (g *Groups) fromBefore(w *Window, last int64) (lacks, later int64) {
 	switch first := last - int64(w.Panes) + 1; {
 	case w.beforeStart < first:
 		return 0, 0
 	case g.resumed == nil:
-		return rules.Unknown, 0
+		return published.Unknown, 0
 	default:
 		return g.resumed.lacks(last, first)
 	}

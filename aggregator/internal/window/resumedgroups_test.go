@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -79,13 +80,13 @@ func TestResumedGroupsHold(t *testing.T) {
 				if end-int64(shape.Panes) < cut-panes { // it is not kept whole
 					continue
 				}
-				if gotLow > low || gotHigh != rules.Unknown && gotHigh < high {
+				if gotLow > low || gotHigh != published.Unknown && gotHigh < high {
 					t.Fatalf("%s in the window that ends with pane %d has %d to %d, was to have %d to %d", key, end-first, gotLow, gotHigh, low, high)
 				}
 				if exact && (gotLow != low || gotHigh != high) {
 					t.Fatalf("%s in the window that ends with pane %d has %d to %d, was to have just %d to %d", key, end-first, gotLow, gotHigh, low, high)
 				}
-				if gotHigh == rules.Unknown {
+				if gotHigh == published.Unknown {
 					t.Fatalf("nothing is known of the window that ends with pane %d", end-first)
 				}
 			}
@@ -103,7 +104,7 @@ func TestGroupsOfAReloadDoNotResume(t *testing.T) {
 	before.Add([]byte("GET /s?q=1"), 100, 8, decode.NotInGroup)
 	g.BeginAfter(100)
 	g.Resume(w, before.Save(w, 100), 100)
-	if low, high := g.Bounds(w, []byte("GET /s?q=1"), 100); low != 0 || high != rules.Unknown {
+	if low, high := g.Bounds(w, []byte("GET /s?q=1"), 100); low != 0 || high != published.Unknown {
 		t.Errorf("%d to %d, want nothing known", low, high)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -72,7 +73,7 @@ func TestResumedHistoriesHold(t *testing.T) {
 			w.GiveName(i, text, 1)
 			for last := now - 2; last <= now; last++ {
 				low, high, windows := h.Baseline(w, i, text, last, false)
-				if high == rules.Unknown {
+				if high == published.Unknown {
 					if resumed && now-began > 3*of {
 						t.Fatalf("nothing is known at pane %d", last-first)
 					}
@@ -138,7 +139,7 @@ func TestHistoriesOfAReloadDoNotResume(t *testing.T) {
 		}
 		fresh.Resume(hash, text, saved)
 		i, _, _ := v.Add(hash, text, 99, 5)
-		if _, high, _ := fresh.Baseline(v, i, text, 99, true); (high != rules.Unknown) != starts {
+		if _, high, _ := fresh.Baseline(v, i, text, 99, true); (high != published.Unknown) != starts {
 			t.Errorf("the baseline is at most %d if it starts with the process: %v", high, starts)
 		}
 	}

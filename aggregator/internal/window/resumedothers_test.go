@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -66,10 +67,10 @@ func TestOthersAreBounded(t *testing.T) {
 					}
 					hash := rules.Hash([]byte(text))
 					low, high := w.Span(hash, []byte(text), end, int64(shape.Panes))
-					if low > sum || high != rules.Unknown && high < sum {
+					if low > sum || high != published.Unknown && high < sum {
 						t.Fatalf("%s: %s has %d, and is said to have %d to %d", of, text, sum, low, high)
 					}
-					if i := w.Find(hash, []byte(text)); i >= 0 && w.Name(i) != nil || unlisted == rules.Unknown || lacks == rules.Unknown || w.NamesRanOut(end) {
+					if i := w.Find(hash, []byte(text)); i >= 0 && w.Name(i) != nil || unlisted == published.Unknown || lacks == published.Unknown || w.NamesRanOut(end) {
 						continue
 					}
 					known++
@@ -124,7 +125,7 @@ func TestResumedKeysMayLoseTheirEntry(t *testing.T) {
 		t.Errorf("other keys may have %d, want 50", got)
 	}
 	w.Resume(2, []byte("l"), &snapshot.Counted{WindowShape: snapshot.WindowShape{Newest: 100}, Bounds: snapshot.Bounds{Known: 92}})
-	if got := w.Unlisted(100); got != rules.Unknown {
+	if got := w.Unlisted(100); got != published.Unknown {
 		t.Errorf("other keys may have %d, want it unknown", got)
 	}
 	if got := w.Unlisted(110); got != 0 {

@@ -1,18 +1,18 @@
 package window
 
 import (
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // boundsFor returns two bounds for a key's counts in the window [start, end). lacks is how many
-// lost counts may belong to the window without being counted, or [rules.Unknown]. later is how many
+// lost counts may belong to the window without being counted, or [published.Unknown]. later is how many
 // counted ones may belong after it. A nil text ignores the key's bucket.
 func (m *Missing) boundsFor(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
 	k := m.keys[key]
 	before, later := k.healedAround(start, end)
 	if start <= m.from {
-		return rules.Unknown, later
+		return published.Unknown, later
 	}
 	lacks, _ = m.missingInGaps(k, key.Rule, text, start, end)
 	return lacks + before, later
@@ -98,7 +98,7 @@ func (m *Missing) lossOfAny(rule int, start, end int64) (s shortfall) {
 		return last.shortfall
 	}
 	if s.lacks, s.heldBack = m.missingInGaps(nil, rule, nil, start, end); start <= m.from {
-		s.lacks = rules.Unknown
+		s.lacks = published.Unknown
 	}
 	for key, k := range m.keys {
 		if key.Rule == rule {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/ring"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // Totals are counts of requests, for rules whose requests have several keys.
@@ -131,21 +131,21 @@ func (t *Totals) Began(text []byte) (pane int64) {
 }
 
 // High returns the most requests of a key's route in the window that ends with pane last, or
-// [rules.Unknown] if there is no total or some counts may be lost.
+// [published.Unknown] if there is no total or some counts may be lost.
 func (t *Totals) High(w *Window, text []byte, last int64) int64 {
 	counts := t.totalOf(text)
 	if counts == nil {
-		return rules.Unknown
+		return published.Unknown
 	}
 	return t.maximum(w, &counts.Counts, last)
 }
 
 // HighRepeats returns an upper bound of a group's repeats in the window that ends with pane last:
-// those counted, and all counts that may be missing. It returns [rules.Unknown] if there is no bound.
+// those counted, and all counts that may be missing. It returns [published.Unknown] if there is no bound.
 func (t *Totals) HighRepeats(w *Window, group []byte, last int64) int64 {
 	counts := t.byGroup[string(group)]
 	if counts == nil && t.noRoom > last-int64(w.Panes) {
-		return rules.Unknown
+		return published.Unknown
 	}
 	return t.maximum(w, counts, last)
 }
@@ -155,8 +155,8 @@ func (t *Totals) HighRepeats(w *Window, group []byte, last int64) int64 {
 func (t *Totals) maximum(w *Window, counts *ring.Counts, last int64) int64 {
 	panes := int64(w.Panes)
 	lacks := w.lossOfAny(last).lacks
-	if max(w.lost, w.beforeStart, t.before) > last-panes || lacks == rules.Unknown {
-		return rules.Unknown
+	if max(w.lost, w.beforeStart, t.before) > last-panes || lacks == published.Unknown {
+		return published.Unknown
 	}
 	bound := lacks + w.hidden.Sum(last, panes) + w.heldBack
 	if counts != nil {

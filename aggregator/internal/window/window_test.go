@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -278,7 +279,7 @@ func TestWindowPaneDoesNotOverflow(t *testing.T) {
 	if low != 1<<32-1 {
 		t.Errorf("low is %d, want %d", low, int64(1<<32-1))
 	}
-	if _, high := w.Bounds(i, 7); high != rules.Unknown {
+	if _, high := w.Bounds(i, 7); high != published.Unknown {
 		t.Errorf("high is %d, want it unknown", high)
 	}
 }

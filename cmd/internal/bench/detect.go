@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -270,7 +271,7 @@ func heap() int64 {
 }
 
 // Publish implements [aggregator.Publisher].
-func (d *detection) Publish(c rules.Change) {
+func (d *detection) Publish(c published.Change) {
 	for _, h := range c.Hot {
 		d.hot[h.Text] = struct{}{}
 		d.judging.published = append(d.judging.published, telling{Hot: h, kind: becameHot})
@@ -281,7 +282,7 @@ func (d *detection) Publish(c rules.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (d *detection) Refresh(_ int, hot []rules.Hot) {
+func (d *detection) Refresh(_ int, hot []published.Hot) {
 	for _, h := range hot {
 		d.judging.published = append(d.judging.published, telling{Hot: h, kind: refreshed})
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,7 +23,7 @@ type judging struct {
 
 // telling is one published change or refresh.
 type telling struct {
-	rules.Hot
+	published.Hot
 	kind   tellingKind
 	before int64 // exact count before the batch in which the key became hot
 }
@@ -44,9 +45,9 @@ func newJudging(exact *exactCounts, t *rules.Threshold) *judging {
 }
 
 // bound checks the bounds of a count that is between least and greatest.
-func (j *judging) bound(h *rules.Hot, least, greatest int64) {
+func (j *judging) bound(h *published.Hot, least, greatest int64) {
 	j.bounds++
-	if h.Low > greatest || h.High != rules.Unknown && h.High < least {
+	if h.Low > greatest || h.High != published.Unknown && h.High < least {
 		j.wrongBounds++
 	}
 }

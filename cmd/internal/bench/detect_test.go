@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -57,8 +58,8 @@ func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
 func TestJudgingFindsWhatIsWrong(t *testing.T) {
 	th := rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})
 	start := time.Unix(1_700_000_000, 0)
-	key := func(low, high int64) rules.Hot {
-		return rules.Hot{Key: rules.Key{Text: "k"}, Low: low, High: high, Since: start, Until: start.Add(100 * time.Millisecond)}
+	key := func(low, high int64) published.Hot {
+		return published.Hot{Key: rules.Key{Text: "k"}, Low: low, High: high, Since: start, Until: start.Add(100 * time.Millisecond)}
 	}
 	for name, c := range map[string]struct {
 		told                    telling
@@ -66,7 +67,7 @@ func TestJudgingFindsWhatIsWrong(t *testing.T) {
 		wrong, early, late, all int
 	}{
 		"right":            {told: telling{Hot: key(9, 9), kind: refreshed}, all: 1},
-		"unknown":          {told: telling{Hot: key(9, rules.Unknown), kind: refreshed}, all: 1},
+		"unknown":          {told: telling{Hot: key(9, published.Unknown), kind: refreshed}, all: 1},
 		"low above":        {told: telling{Hot: key(10, 11), kind: refreshed}, all: 1, wrong: 1},
 		"high below":       {told: telling{Hot: key(8, 8), kind: refreshed}, all: 1, wrong: 1},
 		"cool at the exit": {told: telling{Hot: key(9, 9), kind: becameCool}, all: 1, early: 1},

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // burst is one instance's part of a burst. It has a request at each time of At, in monotonic
@@ -84,7 +84,7 @@ func (in *burstInstance) bursts(l *link) error {
 }
 
 // swapped records the time at which the awaited key came into the hot set.
-func (in *burstInstance) swapped(_ string, hot []rules.Hot) {
+func (in *burstInstance) swapped(_ string, hot []published.Hot) {
 	a := in.await.Load()
 	if a == nil || a.hotSince.Load() != 0 {
 		return

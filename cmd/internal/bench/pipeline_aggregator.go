@@ -11,8 +11,8 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/statsdsource"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // aggregatorTotal is the aggregator's current total and the processor time spent on it.
@@ -99,7 +99,7 @@ func (p *probes) sorted() []int64 {
 	return slices.Sorted(slices.Values(p.lags))
 }
 
-func (p *probes) recordLags(hot []rules.Hot) {
+func (p *probes) recordLags(hot []published.Hot) {
 	now := monotonic()
 	for i := range hot {
 		if sent, ok := probeTime(hot[i].Key); ok {
@@ -118,21 +118,21 @@ type probed struct {
 }
 
 // Publish implements [aggregator.Publisher].
-func (p *probed) Publish(change rules.Change) {
+func (p *probed) Publish(change published.Change) {
 	p.probes.recordLags(change.Hot)
-	if change = (rules.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
+	if change = (published.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
 		p.PartitionPublisher.Publish(change)
 	}
 }
 
 // Refresh implements [aggregator.Publisher].
-func (p *probed) Refresh(part int, hot []rules.Hot) {
+func (p *probed) Refresh(part int, hot []published.Hot) {
 	p.PartitionPublisher.Refresh(part, others(hot))
 }
 
 // others returns the keys that are not probes.
-func others(hot []rules.Hot) []rules.Hot {
-	return slices.DeleteFunc(slices.Clone(hot), func(h rules.Hot) bool { return h.Rule == ruleProbe })
+func others(hot []published.Hot) []published.Hot {
+	return slices.DeleteFunc(slices.Clone(hot), func(h published.Hot) bool { return h.Rule == ruleProbe })
 }
 
 // statsdSource returns the aggregator over UDP.

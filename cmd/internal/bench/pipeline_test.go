@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -184,20 +185,20 @@ func TestLoad(t *testing.T) {
 
 // A publisher receives all keys except probes.
 func TestProbesAreNotPublished(t *testing.T) {
-	var heard published
+	var heard reported
 	seen := new(probes)
 	p := &probed{&heard, seen}
-	key := func(rule, text string) rules.Hot { return rules.Hot{Key: rules.Key{Rule: rule, Text: text}} }
+	key := func(rule, text string) published.Hot { return published.Hot{Key: rules.Key{Rule: rule, Text: text}} }
 	old := newProbe(monotonic() - int64(time.Second))
-	probe := rules.Hot{Key: mustKey(t, string(old.member))}
+	probe := published.Hot{Key: mustKey(t, string(old.member))}
 	phone := key(ruleTerms, "GET /search?q=phone")
-	p.Publish(rules.Change{Hot: []rules.Hot{probe}})
-	p.Refresh(0, []rules.Hot{probe})
+	p.Publish(published.Change{Hot: []published.Hot{probe}})
+	p.Refresh(0, []published.Hot{probe})
 	if heard.changes+heard.refreshed > 0 {
 		t.Error("it hears of probes")
 	}
-	p.Publish(rules.Change{Hot: []rules.Hot{probe, phone}, Cool: []rules.Hot{probe}})
-	p.Refresh(0, []rules.Hot{phone, probe})
+	p.Publish(published.Change{Hot: []published.Hot{probe, phone}, Cool: []published.Hot{probe}})
+	p.Refresh(0, []published.Hot{phone, probe})
 	if heard.changes != 1 || heard.refreshed != 1 {
 		t.Errorf("it hears of %d and %d other keys, want 1 and 1", heard.changes, heard.refreshed)
 	}
@@ -206,13 +207,13 @@ func TestProbesAreNotPublished(t *testing.T) {
 	}
 }
 
-type published struct {
+type reported struct {
 	kafkasource.PartitionPublisher // nil: its other methods are not called
 	changes, refreshed             int
 }
 
-func (p *published) Publish(c rules.Change)         { p.changes += len(c.Hot) + len(c.Cool) }
-func (p *published) Refresh(_ int, hot []rules.Hot) { p.refreshed += len(hot) }
+func (p *reported) Publish(c published.Change)         { p.changes += len(c.Hot) + len(c.Cool) }
+func (p *reported) Refresh(_ int, hot []published.Hot) { p.refreshed += len(hot) }
 
 func mustKey(t *testing.T, text string) rules.Key {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -152,7 +153,7 @@ func (l *requestLoad) addBlocked(context.Context) error {
 func (l *requestLoad) addStopped(context.Context) error {
 	g, err := l.newGuard(benchRules(tight))
 	if err == nil {
-		g.SetControls([]rules.Control{{Key: hotKey, Action: rules.ControlBlock, Until: time.Now().Add(24 * time.Hour)}})
+		g.SetControls([]published.Control{{Key: hotKey, Action: published.ControlBlock, Until: time.Now().Add(24 * time.Hour)}})
 		l.addQuery(g, "blocked_by_operator", "blocked by hotparam block", false, hotQueries)
 	}
 	return err

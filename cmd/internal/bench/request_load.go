@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
@@ -117,7 +118,7 @@ func (l *requestLoad) check() error {
 type benchGuard struct {
 	*middleware.Guard
 	counting *collector.Collector
-	sink     *statsdsink.Sink
+	sink     collector.Sink
 }
 
 func (l *requestLoad) newGuard(rules *rules.Rules, options ...middleware.Option) (*benchGuard, error) {
@@ -136,7 +137,7 @@ func (l *requestLoad) newGuard(rules *rules.Rules, options ...middleware.Option)
 
 // heat makes a key hot.
 func (g *benchGuard) heat(key rules.Key) {
-	g.HotSet().Update("", rules.Change{Hot: []rules.Hot{{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
+	g.HotSet().Update("", published.Change{Hot: []published.Hot{{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
 }
 
 // warm runs the stream through the guard once.

@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -41,7 +42,7 @@ func lineRules(hot rules.Threshold) *rules.Rules {
 // discardPublisher is an aggregator's publisher that discards everything.
 type discardPublisher struct{}
 
-func (discardPublisher) Publish(rules.Change)       {}
-func (discardPublisher) Refresh(int, []rules.Hot)   {}
-func (discardPublisher) Suspects(int, []rules.Hot)  {}
-func (discardPublisher) Instances([]rules.Instance) {}
+func (discardPublisher) Publish(published.Change)       {}
+func (discardPublisher) Refresh(int, []published.Hot)   {}
+func (discardPublisher) Suspects(int, []published.Hot)  {}
+func (discardPublisher) Instances([]published.Instance) {}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/figure"
 )
@@ -21,7 +20,7 @@ func newDays(a config.Aggregator) *baseline.Days {
 
 // keepBaselines returns the companion that keeps the baselines of a pipeline in Redis.
 func keepBaselines(p pipeline, set *settings) (companion, error) {
-	store, err := hotkeys.NewBaselines(set.Redis, set.File.Rules.Namespace)
+	store, err := newBaselineStore(set.Redis, set.File.Rules.Namespace)
 	if err != nil {
 		return companion{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,7 +34,7 @@ type changeLog struct {
 const maxLogged = 10_000
 
 // becameHot records a hot key and reports whether it was not hot before.
-func (c *changeLog) becameHot(h *rules.Hot) bool {
+func (c *changeLog) becameHot(h *published.Hot) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since, known := c.since[h.Key]
@@ -57,7 +58,7 @@ func (c *changeLog) cooled(key rules.Key) {
 }
 
 // write logs a change, except on a standby: the publishing aggregator logs the same change.
-func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
+func (c *changeLog) write(change *published.Change, publisher *hotkeys.Publisher) {
 	if c.log == nil {
 		return
 	}
@@ -88,7 +89,7 @@ func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
 	}
 }
 
-func (c *changeLog) logChange(what string, h *rules.Hot, unlogged int) {
+func (c *changeLog) logChange(what string, h *published.Hot, unlogged int) {
 	args := []any{"rule", h.Rule, "key", h.Text, "rate", hotwords.Speed(h.Rate, h.Cause.Unit), "count", hotwords.Bounds(h), "threshold", hotwords.Cause(h.Cause)}
 	if !h.Limit.IsZero() {
 		args = append(args, "limit", hotwords.Rate(h.Limit, h.Cause.Unit), "mode", string(h.Mode))
@@ -115,7 +116,7 @@ type loggedPublisher struct {
 }
 
 // Publish implements aggregator.Publisher.
-func (p loggedPublisher) Publish(change rules.Change) {
+func (p loggedPublisher) Publish(change published.Change) {
 	p.changes.write(&change, p.Publisher)
 	p.Publisher.Publish(change)
 }

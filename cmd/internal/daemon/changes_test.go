@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -27,7 +28,7 @@ func TestChangeLogSaysHotOncePerHeating(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := changeLog{log: slog.New(slog.NewTextHandler(&out, nil))}
-	lines := func(change rules.Change, want ...string) {
+	lines := func(change published.Change, want ...string) {
 		t.Helper()
 		out.Reset()
 		changes.write(&change, publisher)
@@ -47,8 +48,8 @@ func TestChangeLogSaysHotOncePerHeating(t *testing.T) {
 	h.Mode = rules.ModeShadow
 	lines(hotkeytest.Hots(h))
 	outcomes := new(admitted.Totals)
-	h.Outcomes = &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 1, Refused: 61_200}}
-	outcomes.Inherit([]rules.Hot{h})
+	h.Outcomes = &published.FleetOutcomes{Outcomes: published.Outcomes{Passed: 1, Refused: 61_200}}
+	outcomes.Inherit([]published.Hot{h})
 	changes.outcomes, h.Outcomes = outcomes, nil
 	lines(hotkeytest.Cools(h), "cool")
 	if !strings.Contains(out.String(), `requests="61,200 of 61,201 would have been refused"`) {

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -71,7 +72,7 @@ func newGraphitePipeline(ctx context.Context, set *settings) (pipeline, error) {
 // makeGraphitePipeline returns a pipeline without making any network call.
 func makeGraphitePipeline(set *settings) (*graphitePipeline, error) {
 	p := &graphitePipeline{url: set.File.Graphite.URL}
-	o, err := newOwner(set, func(published []rules.Hot) { p.source.Inherit(published) })
+	o, err := newOwner(set, func(hot []published.Hot) { p.source.Inherit(hot) })
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (p *graphitePipeline) collect(s figure.Samples) {
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }
 
 // reportTo implements pipeline.
-func (p *graphitePipeline) reportTo(m *rules.Member) {
+func (p *graphitePipeline) reportTo(m *published.Member) {
 	stats := p.source.Stats()
 	m.Dropped, m.Waiting = stats.BadValue, int64(p.publisher.Stats().Waiting)
 	reportDetector(m, &stats.Detector)

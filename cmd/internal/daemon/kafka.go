@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -198,7 +199,7 @@ func (p *kafkaPipeline) where() slog.Attr {
 }
 
 // reportTo implements pipeline.
-func (p *kafkaPipeline) reportTo(m *rules.Member) {
+func (p *kafkaPipeline) reportTo(m *published.Member) {
 	stats := p.source.Stats()
 	m.Dropped, m.Lost, m.Arrived = refusedSum(&stats.Decoder), lostSum(&stats.Decoder), stats.Decoder.Packets
 	m.Waiting = int64(p.publishers.stats().Waiting)

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // markEvents returns the companion that marks the events of keys in the history. The report calls its
@@ -113,7 +113,7 @@ func (m *marker) lookAtSelf() {
 }
 
 // lookAtPrograms marks other programs of instances.
-func (m *marker) lookAtPrograms(members []rules.Member) {
+func (m *marker) lookAtPrograms(members []published.Member) {
 	if programs := programsOf(members); programs != "" {
 		m.changed(&m.programs, programs, history.MarkDeploy, programs)
 	}
@@ -121,11 +121,11 @@ func (m *marker) lookAtPrograms(members []rules.Member) {
 
 // programsOf describes the versions of the instances' programs: "3 instances of v1.8.2, 1 of v1.8.1".
 // It returns "" if there are none.
-func programsOf(members []rules.Member) string {
+func programsOf(members []published.Member) string {
 	counts := make(map[string]int)
 	var versions []string
 	for i := range members {
-		if p := members[i].Program; members[i].Role == rules.RoleInstance && p != "" {
+		if p := members[i].Program; members[i].Role == published.RoleInstance && p != "" {
 			if counts[p] == 0 {
 				versions = append(versions, p)
 			}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/figure"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // costMetrics are the metrics of the rules that find hot keys by their cost.
@@ -13,7 +13,7 @@ var costMetrics = []figure.Figure[aggregator.DetectorStats]{
 	figure.New(prometheus.GaugeValue, "cost_keys", "Keys of a pool that are hot by their cost, by stage.", []string{"pool", "stage"},
 		func(d *aggregator.DetectorStats, emit func(float64, ...string)) {
 			for _, p := range d.Pools {
-				for _, stage := range []rules.HoldStage{rules.HoldTrial, rules.HoldKept, rules.HoldSuspected} {
+				for _, stage := range []published.HoldStage{published.HoldTrial, published.HoldKept, published.HoldSuspected} {
 					emit(float64(p.Keys[stage]), p.Name, string(stage))
 				}
 			}

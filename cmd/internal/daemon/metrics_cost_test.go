@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/suggest"
 	"github.com/hotparam/hotparam/internal/capacity"
 	"github.com/hotparam/hotparam/internal/figure"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // pools collects the metrics of a detector's pools.
@@ -29,7 +29,7 @@ func TestSuggestReadsTheMetrics(t *testing.T) {
 	seen := capacity.Seen{Usual: 0.005, Served: 412.5, SlowFrom: 500, Windows: 90, Slow: 2, Requests: 123_456_789}
 	quiet := capacity.Seen{Usual: 1, Served: 0.1, Windows: 3, Requests: 3}
 	stats := aggregator.DetectorStats{Pools: []aggregator.PoolStats{
-		{Name: "orders-db", Keys: map[rules.HoldStage]int{rules.HoldTrial: 1, rules.HoldKept: 2}, Routes: []aggregator.RouteStats{
+		{Name: "orders-db", Keys: map[published.HoldStage]int{published.HoldTrial: 1, published.HoldKept: 2}, Routes: []aggregator.RouteStats{
 			{Rule: "filters", Route: "GET /quiet", Seen: quiet},
 			{Rule: "filters", Route: `GET /orders "new" \ {id}`, Rate: 40.5, Seen: seen},
 		}},

@@ -37,10 +37,10 @@ import (
 	"github.com/hotparam/hotparam/internal/capacity"
 	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/rules"
 	_ "github.com/hotparam/hotparam/transport/kafka"
 )
 
@@ -220,7 +220,7 @@ func (p kafkaUnderTest) collect(s figure.Samples) {
 // collectFleet sends the metrics of a fictitious fleet.
 func collectFleet(s figure.Samples) {
 	figure.Collect(s, page.ActFigures, page.Stats{}) // of a page that acts, in another process
-	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}, Admitted: map[string]admittedFigures{"r": {Bounded: true}}})
+	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[published.Role]int{}, Controls: map[published.ControlAction]int{}, Admitted: map[string]admittedFigures{"r": {Bounded: true}}})
 }
 
 // collectPool sends the metrics of a fictitious pool.

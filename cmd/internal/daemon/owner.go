@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,7 +30,7 @@ type owner struct {
 
 // newOwner returns an owner that is named after its source and, if it has one, the name of this
 // aggregator. It calls inherit with the published keys when it takes over its part of the set.
-func newOwner(set *settings, inherit func([]rules.Hot)) (owner, error) {
+func newOwner(set *settings, inherit func([]published.Hot)) (owner, error) {
 	conf := set.File.Aggregator
 	c := hotkeys.PublisherConfig{Namespace: set.File.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.File.Rules), Inherit: inherit, Outcomes: set.outcomes, Logger: set.Log}
 	if conf.Name != "" {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/history"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // publishers are the publishers of this aggregator's partitions, one for each. They come and go
@@ -69,7 +69,7 @@ func (p *publishers) reload(rules []string) {
 
 // Adopt calls the publisher's Adopt. It counts failures in all, as the publisher is not in
 // all.live before it runs.
-func (p *partitionPublisher) Adopt(ctx context.Context) ([]rules.Hot, time.Time, error) {
+func (p *partitionPublisher) Adopt(ctx context.Context) ([]published.Hot, time.Time, error) {
 	hot, judged, err := p.Publisher.Adopt(ctx)
 	if err != nil {
 		p.all.mu.Lock()
@@ -80,7 +80,7 @@ func (p *partitionPublisher) Adopt(ctx context.Context) ([]rules.Hot, time.Time,
 }
 
 // Publish logs the change and calls the publisher's Publish.
-func (p *partitionPublisher) Publish(change rules.Change) {
+func (p *partitionPublisher) Publish(change published.Change) {
 	p.all.changes.write(&change, p.Publisher)
 	p.Publisher.Publish(change)
 }

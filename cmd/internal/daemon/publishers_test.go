@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -55,11 +56,11 @@ func TestPublishersAddUpPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var hot []rules.Hot
+		var hot []published.Hot
 		for i := range 5 {
-			hot = append(hot, rules.Hot{Key: rules.Key{Rule: "a", Text: fmt.Sprint(i)}, High: 1, Ratio: 1, Since: time.Now()})
+			hot = append(hot, published.Hot{Key: rules.Key{Rule: "a", Text: fmt.Sprint(i)}, High: 1, Ratio: 1, Since: time.Now()})
 		}
-		p.Publish(rules.Change{Hot: hot})
+		p.Publish(published.Change{Hot: hot})
 		p.Refresh(0, hot)
 		running.Go(func() { _ = p.Run(ctx) })
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -34,10 +35,10 @@ type fleetReport struct {
 
 // fleetFigures are counts of the fleet's members and of the operators' controls.
 type fleetFigures struct {
-	Roles    map[rules.Role]int
+	Roles    map[published.Role]int
 	Others   int // members with other rules
 	Versions int // number of versions of the rules
-	Controls map[rules.ControlAction]int
+	Controls map[published.ControlAction]int
 	Admitted map[string]admittedFigures // by rule
 }
 
@@ -51,9 +52,9 @@ type admittedFigures struct {
 
 func newFleetReport(p pipeline, file *rulesfile.Follower, set *settings) (*fleetReport, error) {
 	r := &fleetReport{client: set.Redis, namespace: set.File.Rules.Namespace, rules: file.Rules, outcomes: set.outcomes}
-	self := rules.Member{Name: cmp.Or(set.File.Aggregator.Name, collector.DefaultInstance()), Role: rules.RoleAggregator, Program: set.Build.Version, Started: time.Now(), MemoryMax: set.File.Aggregator.Memory}
+	self := published.Member{Name: cmp.Or(set.File.Aggregator.Name, collector.DefaultInstance()), Role: published.RoleAggregator, Program: set.Build.Version, Started: time.Now(), MemoryMax: set.File.Aggregator.Memory}
 	var err error
-	r.beat, err = hotkeys.NewHeartbeat(set.Redis, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.Log, Member: func() rules.Member {
+	r.beat, err = hotkeys.NewHeartbeat(set.Redis, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.Log, Member: func() published.Member {
 		m, rules := self, file.Stats()
 		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		p.reportTo(&m)
@@ -91,13 +92,13 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 	defer cancel()
 	f := fleetFigures{Versions: len(r.beat.Stats().Versions)}
 	if members, err := hotkeys.ListFormerMembers(ctx, r.client, r.namespace); err == nil {
-		f.Roles = make(map[rules.Role]int)
+		f.Roles = make(map[published.Role]int)
 		hot, err := hotkeys.List(ctx, r.client, r.namespace)
 		var grown []admitted.Growth
 		if err == nil {
 			grown = r.outcomes.Update(hot, members, time.Now())
 		}
-		members = slices.DeleteFunc(members, func(m rules.Member) bool { return m.Left })
+		members = slices.DeleteFunc(members, func(m published.Member) bool { return m.Left })
 		if err == nil {
 			f.Admitted = r.admitted(hot, members)
 		}
@@ -113,7 +114,7 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 		}
 	}
 	if controls, err := hotkeys.ListControls(ctx, r.client, r.namespace); err == nil {
-		f.Controls = make(map[rules.ControlAction]int)
+		f.Controls = make(map[published.ControlAction]int)
 		for i := range controls {
 			f.Controls[controls[i].Action]++
 		}
@@ -122,7 +123,7 @@ func (r *fleetReport) readFleet(ctx context.Context) fleetFigures {
 }
 
 // admitted returns the figures of each rule.
-func (r *fleetReport) admitted(hot []rules.Hot, members []rules.Member) map[string]admittedFigures {
+func (r *fleetReport) admitted(hot []published.Hot, members []published.Member) map[string]admittedFigures {
 	fleet, byRule := admitted.New(members, nil), make(map[string]admittedFigures)
 	ruleset := r.rules()
 	for i := range ruleset.Rules {
@@ -169,7 +170,7 @@ var fleetMetrics = []figure.Figure[fleetFigures]{
 			if f.Roles == nil {
 				return
 			}
-			for _, role := range []rules.Role{rules.RoleInstance, rules.RoleAggregator} {
+			for _, role := range []published.Role{published.RoleInstance, published.RoleAggregator} {
 				emit(string(role), float64(f.Roles[role]))
 			}
 		}).
@@ -187,7 +188,7 @@ var fleetMetrics = []figure.Figure[fleetFigures]{
 			if f.Controls == nil {
 				return
 			}
-			for _, action := range []rules.ControlAction{rules.ControlBlock, rules.ControlAllow, rules.ControlPin} {
+			for _, action := range []published.ControlAction{published.ControlBlock, published.ControlAllow, published.ControlPin} {
 				emit(string(action), float64(f.Controls[action]))
 			}
 		}).
@@ -244,7 +245,7 @@ func refusedSum(d *decode.Stats) (n int64) {
 	return n
 }
 
-func reportDetector(m *rules.Member, d *aggregator.DetectorStats) {
+func reportDetector(m *published.Member, d *aggregator.DetectorStats) {
 	m.MemoryUsed, m.Floor = d.Memory, d.Floor
 	m.Dropped += d.Late + d.NoRoom
 }

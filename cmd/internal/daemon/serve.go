@@ -14,6 +14,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/sdnotify"
 	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,7 +34,7 @@ type pipeline interface {
 	collect(figure.Samples)
 	// reportTo adds the pipeline's totals of dropped and lost counts, its waiting keys and its
 	// memory to a heartbeat.
-	reportTo(m *rules.Member)
+	reportTo(m *published.Member)
 	// alive returns an error if the pipeline is stuck, so that only a restart of the process
 	// helps. It may itself block then. An unavailable server is not such an error.
 	alive() error

@@ -11,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/status"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/figure"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/statsdsource"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -40,7 +41,7 @@ type statsdPipeline struct {
 
 func newStatsDPipeline(ctx context.Context, set *settings) (pipeline, error) {
 	p := new(statsdPipeline)
-	o, err := newOwner(set, func(published []rules.Hot) { p.agg.Inherit(published) })
+	o, err := newOwner(set, func(hot []published.Hot) { p.agg.Inherit(hot) })
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (p *statsdPipeline) where() slog.Attr {
 }
 
 // reportTo implements pipeline.
-func (p *statsdPipeline) reportTo(m *rules.Member) {
+func (p *statsdPipeline) reportTo(m *published.Member) {
 	stats := p.agg.Stats()
 	m.Dropped = stats.Listener.Dropped + stats.Listener.TooLong + stats.Listener.Truncated + refusedSum(&stats.Decoder)
 	m.Lost, m.Arrived = lostSum(&stats.Decoder), stats.Decoder.Packets

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -193,7 +194,7 @@ func (d *Demo) URLs() (urls []string) {
 // CountedKey is one hot key as published in Redis, with the number of its requests that all
 // instances have passed and refused since it became hot.
 type CountedKey struct {
-	rules.Hot
+	published.Hot
 	Passed, Refused int64
 }
 

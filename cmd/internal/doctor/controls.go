@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -35,7 +36,7 @@ func (x *examination) controls(ctx context.Context) {
 			x.add("controls", Warning, fmt.Sprintf("%s ends in %v", name, left.Round(time.Second)), "set it again if it is still needed, or put it into the file")
 		}
 	}
-	if n := len(controls); n >= rules.MaxControls {
+	if n := len(controls); n >= published.MaxControls {
 		x.add("controls", Problem, fmt.Sprintf("there are %d controls, the maximum", n), "release some, or put them into the file as except")
 	}
 	if bad == 0 {
@@ -44,7 +45,7 @@ func (x *examination) controls(ctx context.Context) {
 }
 
 // refusal returns the reason why instances with the file's rules ignore a control, or "".
-func (x *examination) refusal(c *rules.Control) string {
+func (x *examination) refusal(c *published.Control) string {
 	if x.Rules == nil {
 		return ""
 	}
@@ -52,7 +53,7 @@ func (x *examination) refusal(c *rules.Control) string {
 	switch {
 	case index < 0:
 		return "the file has no such rule"
-	case c.Action == rules.ControlPin && !x.Rules.Rules[index].Limit.HasNumber():
+	case c.Action == published.ControlPin && !x.Rules.Rules[index].Limit.HasNumber():
 		return "the rule has no limit to hold the key to, or none with a number"
 	}
 	return ""

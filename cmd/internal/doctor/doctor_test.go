@@ -70,15 +70,15 @@ func (f *fleet) publish(heard ...string) {
 	must(f.t, err)
 	_, _, err = p.Adopt(f.t.Context())
 	must(f.t, err)
-	var instances []rules.Instance
+	var instances []published.Instance
 	for _, name := range heard {
-		instances = append(instances, rules.Instance{Name: name, Heard: time.Now()})
+		instances = append(instances, published.Instance{Name: name, Heard: time.Now()})
 	}
 	p.Instances(instances)
 	f.run(p.Run)
 	f.await("the publisher's heartbeat", func(ctx context.Context) bool {
 		list, err := hotkeys.ListInstances(ctx, f.admin, f.namespace)
-		return err == nil && len(list) == len(heard) && f.admin.PTTL(ctx, hotkeys.NewLayout(f.namespace).Beat).Val() > 0
+		return err == nil && len(list) == len(heard) && f.admin.PTTL(ctx, published.NewLayout(f.namespace).Beat).Val() > 0
 	})
 }
 
@@ -101,18 +101,18 @@ func (f *fleet) await(what string, condition func(context.Context) bool) {
 func (f *fleet) suspect(keys ...string) {
 	f.t.Helper()
 	for _, key := range keys {
-		must(f.t, f.admin.ZAdd(f.t.Context(), hotkeys.NewLayout(f.namespace).Suspects, redis.Z{Score: 1, Member: key}).Err())
+		must(f.t, f.admin.ZAdd(f.t.Context(), published.NewLayout(f.namespace).Suspects, redis.Z{Score: 1, Member: key}).Err())
 	}
 }
 
 // members publishes these reports of the fleet's members.
-func (f *fleet) members(members ...rules.Member) {
+func (f *fleet) members(members ...published.Member) {
 	f.t.Helper()
 	for _, m := range members {
 		if m.Started.IsZero() {
 			m.Started = time.Now().Add(-time.Hour)
 		}
-		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() rules.Member {
+		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() published.Member {
 			own := m
 			if own.Dropped > 0 { // a total that grows from heartbeat to heartbeat
 				own.Dropped += time.Now().UnixMilli()
@@ -130,8 +130,8 @@ func (f *fleet) members(members ...rules.Member) {
 	}
 	f.await("heartbeats", func(ctx context.Context) bool {
 		list, err := hotkeys.ListMembers(ctx, f.admin, f.namespace)
-		return err == nil && len(list) == len(members) && !slices.ContainsFunc(members, func(m rules.Member) bool {
-			return !slices.ContainsFunc(list, func(o rules.Member) bool {
+		return err == nil && len(list) == len(members) && !slices.ContainsFunc(members, func(m published.Member) bool {
+			return !slices.ContainsFunc(list, func(o published.Member) bool {
 				return o.Name == m.Name && (m.Dropped == 0 || o.Dropped > 0) && (m.Lost == 0 || o.Lost > 0)
 			})
 		})
@@ -172,8 +172,8 @@ func checkMetrics(t *testing.T, f doctor.Finding) {
 	}
 }
 
-func instance(name, version string) rules.Member {
-	return rules.Member{Name: name, Role: rules.RoleInstance, RulesVersion: version}
+func instance(name, version string) published.Member {
+	return published.Member{Name: name, Role: published.RoleInstance, RulesVersion: version}
 }
 
 func TestEachFaultIsFound(t *testing.T) {
@@ -181,9 +181,9 @@ func TestEachFaultIsFound(t *testing.T) {
 	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
 	ruleset := rulesOf(t, text)
 	version := ruleset.Version
-	aggregator := rules.Member{Name: "agg-1", Role: rules.RoleAggregator, RulesVersion: version, MemoryUsed: 1 << 20, MemoryMax: 64 << 20}
-	control := func(f *fleet, key rules.Key, action rules.ControlAction, span time.Duration) {
-		_, err := hotkeys.SetControl(f.t.Context(), f.admin, f.namespace, hotkeys.ControlOrder{Key: key, Action: action, For: span})
+	aggregator := published.Member{Name: "agg-1", Role: published.RoleAggregator, RulesVersion: version, MemoryUsed: 1 << 20, MemoryMax: 64 << 20}
+	control := func(f *fleet, key rules.Key, action published.ControlAction, span time.Duration) {
+		_, err := hotkeys.CarryOut(f.t.Context(), f.admin, f.namespace, hotkeys.ControlOrder{Key: key, Action: action, For: span})
 		must(f.t, err)
 	}
 	for name, test := range map[string]struct {
@@ -268,21 +268,21 @@ func TestEachFaultIsFound(t *testing.T) {
 			f.members(m)
 		}, "places", doctor.Problem, "200 hot keys of aggregator agg-1 are limited nowhere"},
 		"a limit without places": {func(f *fleet) {
-			m := rules.Member{Name: "api-1", Role: rules.RoleInstance, Started: time.Now(), Displaced: 70}
+			m := published.Member{Name: "api-1", Role: published.RoleInstance, Started: time.Now(), Displaced: 70}
 			f.publish("api-1")
 			f.members(m)
 		}, "tables", doctor.Warning, "instance api-1: limits found no place for 70 keys"},
 		"a control ends": {func(f *fleet) {
-			control(f, rules.Key{Rule: "terms", Text: "GET /search?q=a"}, rules.ControlBlock, time.Minute)
+			control(f, rules.Key{Rule: "terms", Text: "GET /search?q=a"}, published.ControlBlock, time.Minute)
 		}, "controls", doctor.Warning, "block of GET /search?q=a by terms ends in"},
 		"a control is refused": {func(f *fleet) {
-			control(f, rules.Key{Rule: "watch", Text: "GET /browse?q=a"}, rules.ControlPin, time.Hour)
+			control(f, rules.Key{Rule: "watch", Text: "GET /browse?q=a"}, published.ControlPin, time.Hour)
 		}, "controls", doctor.Problem, "has no limit to hold the key to"},
 		"a control of no rule": {func(f *fleet) {
-			control(f, rules.Key{Rule: "gone", Text: "GET /browse?q=a"}, rules.ControlBlock, time.Hour)
+			control(f, rules.Key{Rule: "gone", Text: "GET /browse?q=a"}, published.ControlBlock, time.Hour)
 		}, "controls", doctor.Problem, "has no such rule"},
 		"a control is in force": {func(f *fleet) {
-			control(f, rules.Key{Rule: "terms", Text: "GET /search?q=a"}, rules.ControlPin, time.Hour)
+			control(f, rules.Key{Rule: "terms", Text: "GET /search?q=a"}, published.ControlPin, time.Hour)
 		}, "controls", doctor.OK, "1 control in force"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Fixes for losses. They name the metrics that have the reasons.
@@ -18,13 +18,13 @@ const (
 
 // losses checks for counts and packets that members dropped, and for packets lost on the way to an
 // aggregator.
-func (x *examination) losses(members []rules.Member) {
+func (x *examination) losses(members []published.Member) {
 	bad := 0
 	for i := range members {
 		m := &members[i]
 		if m.Dropped > 0 {
 			bad++
-			if m.Role == rules.RoleInstance {
+			if m.Role == published.RoleInstance {
 				x.add("losses", Problem, fmt.Sprintf("instance %s dropped %s in the last minute", m.Name, hotwords.Plural(int(m.Dropped), "count")), mendInstanceDrops)
 			} else {
 				x.add("losses", Problem, fmt.Sprintf("aggregator %s dropped %s or packets in the last minute", m.Name, hotwords.Plural(int(m.Dropped), "count")), mendDrops)

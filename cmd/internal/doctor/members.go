@@ -11,7 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // members checks the heartbeats of instances and aggregators, and whether the counts of all
@@ -42,7 +42,7 @@ func (x *examination) members(ctx context.Context) {
 }
 
 // checkCounts checks that the counts of all running instances arrive.
-func (x *examination) checkCounts(members []rules.Member, checkCounts []rules.Instance) {
+func (x *examination) checkCounts(members []published.Member, checkCounts []published.Instance) {
 	const mend = "check that its statsd.addresses, or kafka, reaches an aggregator of this namespace; check firewalls, and the aggregator's log if the file sets trust"
 	lately := make(map[string]time.Time)
 	for _, i := range checkCounts {
@@ -58,7 +58,7 @@ func (x *examination) checkCounts(members []rules.Member, checkCounts []rules.In
 	}
 	bad := 0
 	for _, m := range members {
-		if m.Role != rules.RoleInstance {
+		if m.Role != published.RoleInstance {
 			continue
 		}
 		if _, found := lately[m.Name]; !found && time.Since(m.Started) > heardWithin {
@@ -82,7 +82,7 @@ func (x *examination) checkCounts(members []rules.Member, checkCounts []rules.In
 }
 
 // versions checks that all members have the same rules, and that the file has them too.
-func (x *examination) versions(members []rules.Member) {
+func (x *examination) versions(members []published.Member) {
 	membersOf := make(map[string][]string)
 	for _, m := range members {
 		version := cmp.Or(m.RulesVersion, "unknown")
@@ -116,7 +116,7 @@ func (x *examination) versions(members []rules.Member) {
 // file's text. Since then a version hashes only what affects decisions.
 func isEarlier(version string) bool { return len(version) == 12 }
 
-func (x *examination) clocks(members []rules.Member) {
+func (x *examination) clocks(members []published.Member) {
 	bad, known := 0, 0
 	for _, m := range members {
 		if !m.OffsetKnown {

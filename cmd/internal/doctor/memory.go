@@ -6,13 +6,13 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // memory checks the memory of the aggregators' windows. Keys without a counter of their own are
 // normal if there are many keys. They become a problem, as in the alert, once keys cannot be
 // distinguished from hot ones.
-func (x *examination) memory(ctx context.Context, members []rules.Member) {
+func (x *examination) memory(ctx context.Context, members []published.Member) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	suspects, err := hotkeys.ListSuspects(call, x.Client, x.Namespace)
@@ -22,7 +22,7 @@ func (x *examination) memory(ctx context.Context, members []rules.Member) {
 	full, known := 0, 0
 	for i := range members {
 		m := &members[i]
-		if m.Role != rules.RoleAggregator || m.MemoryMax == 0 {
+		if m.Role != published.RoleAggregator || m.MemoryMax == 0 {
 			continue
 		}
 		known++
@@ -50,7 +50,7 @@ func (x *examination) memory(ctx context.Context, members []rules.Member) {
 }
 
 // tables checks that the limits of instances have places for their keys.
-func (x *examination) tables(members []rules.Member) {
+func (x *examination) tables(members []published.Member) {
 	full := 0
 	for i := range members {
 		if m := &members[i]; m.Displaced > 0 {
@@ -65,7 +65,7 @@ func (x *examination) tables(members []rules.Member) {
 }
 
 // places checks that the published set has room for all hot keys.
-func (x *examination) places(members []rules.Member) {
+func (x *examination) places(members []published.Member) {
 	full := 0
 	for i := range members {
 		if m := &members[i]; m.Waiting > 0 {

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // publisher checks that an aggregator publishes for the namespace.
 func (x *examination) publisher(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	left, err := x.Client.PTTL(call, hotkeys.NewLayout(x.Namespace).Beat).Result()
+	left, err := x.Client.PTTL(call, published.NewLayout(x.Namespace).Beat).Result()
 	if err != nil {
 		x.add("publisher", Unknown, fmt.Sprintf("whether an aggregator publishes cannot be read: %v", err), "")
 		return

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -103,7 +102,7 @@ func (x *examination) invalidations(ctx context.Context, missing []string) {
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	name := hotkeys.NewLayout(x.Namespace).Invalidation
+	name := published.NewLayout(x.Namespace).Invalidation
 	// Redis checks the rights first, and then refuses the ID, so this adds nothing and creates no key.
 	err := x.Client.Do(call, "xadd", name, "0-0", "f", "1").Err()
 	if redis.HasErrorPrefix(err, "NOPERM") {
@@ -193,7 +192,7 @@ func (x *examination) probeTransaction(ctx context.Context, key string, lacks ma
 
 // probeSubscription subscribes to the channel of changes.
 func (x *examination) probeSubscription(ctx context.Context, lacks map[string]bool) {
-	channel := hotkeys.NewLayout(x.Namespace).Changed
+	channel := published.NewLayout(x.Namespace).Changed
 	err := x.subscribe(ctx, channel)
 	if err != nil && isDenied(err, "subscribe") {
 		lacks["subscribe"] = true

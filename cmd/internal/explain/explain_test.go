@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/explain"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -39,20 +40,20 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := explain.Rules{Rules: file.Rules, LimitWords: func(_ *rules.Rule, l *rules.Limit) string { return l.Rate.String() }}
-	hot := func(rule, text string) rules.Hot {
-		return rules.Hot{Key: rules.Key{Rule: rule, Text: text}, Rate: 300}
+	hot := func(rule, text string) published.Hot {
+		return published.Hot{Key: rules.Key{Rule: rule, Text: text}, Rate: 300}
 	}
-	controlled := func(action rules.ControlAction, rule, text string) explain.Facts {
-		return explain.Facts{Controls: []rules.Control{{Key: rules.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
+	controlled := func(action published.ControlAction, rule, text string) explain.Facts {
+		return explain.Facts{Controls: []published.Control{{Key: rules.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
 	}
-	facts := explain.Facts{Hot: []rules.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"), hot("shared", "GET /shared?q=phone"), hot("shared", "DELETE /shared?q=phone"),
+	facts := explain.Facts{Hot: []published.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"), hot("shared", "GET /shared?q=phone"), hot("shared", "DELETE /shared?q=phone"),
 		hot("message", "Search/Rpc?rpc:query=phone&header:x-tenant=acme")}}
-	held := func(stage rules.HoldStage, permits int64) explain.Facts {
+	held := func(stage published.HoldStage, permits int64) explain.Facts {
 		h := hot("slow", "GET /slow?q=phone")
 		if stage != "" {
-			h.Hold = &rules.Hold{Pool: "slow", Permits: permits, Stage: stage}
+			h.Hold = &published.Hold{Pool: "slow", Permits: permits, Stage: stage}
 		}
-		return explain.Facts{Hot: []rules.Hot{h}}
+		return explain.Facts{Hot: []published.Hot{h}}
 	}
 	for _, test := range []struct {
 		name     string
@@ -65,9 +66,9 @@ func TestExplain(t *testing.T) {
 		{"no match", explain.RequestJSON{URL: "/x"}, facts, explain.Refuse, 403, "No rule matches, and no_match: deny"},
 		{"ignored", explain.RequestJSON{URL: "/health"}, facts, explain.Pass, 0, "action: ignore"},
 		{"hot", explain.RequestJSON{URL: "/search?q=phone"}, facts, explain.Limit, 429, "Then rule terms refuses it"},
-		{"held to none", explain.RequestJSON{URL: "/slow?q=phone"}, held(rules.HoldTrial, 0), explain.Refuse, 503, "Rule slow holds a key that slows other keys down"},
-		{"held", explain.RequestJSON{URL: "/slow?q=phone"}, held(rules.HoldKept, 2), explain.Limit, 503, "Then rule slow refuses it"},
-		{"suspected", explain.RequestJSON{URL: "/slow?q=phone"}, held(rules.HoldSuspected, 0), explain.Pass, 0, "may slow other keys down, and is not held"},
+		{"held to none", explain.RequestJSON{URL: "/slow?q=phone"}, held(published.HoldTrial, 0), explain.Refuse, 503, "Rule slow holds a key that slows other keys down"},
+		{"held", explain.RequestJSON{URL: "/slow?q=phone"}, held(published.HoldKept, 2), explain.Limit, 503, "Then rule slow refuses it"},
+		{"suspected", explain.RequestJSON{URL: "/slow?q=phone"}, held(published.HoldSuspected, 0), explain.Pass, 0, "may slow other keys down, and is not held"},
 		{"not held", explain.RequestJSON{URL: "/slow?q=phone"}, held("", 0), explain.Pass, 0, "not by its cost"},
 		{"not hot", explain.RequestJSON{URL: "/search?q=radio"}, facts, explain.Pass, 0, "None of its keys is hot"},
 		{"allowed", explain.RequestJSON{URL: "/search?q=monitor"}, facts, explain.Pass, 0, "An exception allows"},
@@ -75,9 +76,9 @@ func TestExplain(t *testing.T) {
 		{"not known", explain.RequestJSON{URL: "/search?q=phone"}, explain.Facts{Unknown: "Redis cannot be asked"}, explain.Unknown, 0, "unless one of its keys is hot"},
 		{"listed only", explain.RequestJSON{URL: "/browse?q=phone"}, facts, explain.Pass, 0, "only lists it"},
 		{"shadow", explain.RequestJSON{URL: "/shadow"}, facts, explain.Pass, 0, "on_limit: shadow"},
-		{"blocked by an operator", explain.RequestJSON{URL: "/search?q=x"}, controlled(rules.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
-		{"allowed by an operator", explain.RequestJSON{URL: "/search?q=wp-login"}, controlled(rules.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
-		{"pinned", explain.RequestJSON{URL: "/search?q=x"}, controlled(rules.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "Then rule terms"},
+		{"blocked by an operator", explain.RequestJSON{URL: "/search?q=x"}, controlled(published.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
+		{"allowed by an operator", explain.RequestJSON{URL: "/search?q=wp-login"}, controlled(published.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
+		{"pinned", explain.RequestJSON{URL: "/search?q=x"}, controlled(published.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "Then rule terms"},
 		{"controls not known", explain.RequestJSON{URL: "/search?q=x"}, explain.Facts{NoControls: "NOPERM"}, explain.Pass, 0, "Which controls operators have set is not known"},
 		{"served", explain.RequestJSON{URL: "/serve"}, facts, explain.Limit, 203, "until a limit below is exhausted"},
 		{"redacted", explain.RequestJSON{URL: "/k", Headers: http.Header{"X-Api-Key": {"geheim"}}}, facts, explain.Unknown, 0, "hmac-? represents"},

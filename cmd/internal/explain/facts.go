@@ -11,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
@@ -18,8 +19,8 @@ import (
 
 // Facts are the state in addition to the rules: the hot keys and the operators' controls.
 type Facts struct {
-	Hot      []rules.Hot
-	Controls []rules.Control
+	Hot      []published.Hot
+	Controls []published.Control
 	// Unknown is the reason why hot keys are unknown, or empty. NoControls is the same for
 	// controls.
 	Unknown, NoControls string
@@ -52,12 +53,12 @@ func (f *Facts) config(rules *rules.Rules, fit func([]byte) []byte) middleware.E
 // isHot reports whether the key is among the hot keys. The guard's explanation cannot answer this,
 // since a guard treats a pinned key like a hot one.
 func (f *Facts) isHot(key rules.Key) bool {
-	return slices.ContainsFunc(f.Hot, func(h rules.Hot) bool { return h.Key == key })
+	return slices.ContainsFunc(f.Hot, func(h published.Hot) bool { return h.Key == key })
 }
 
 // control returns the control of the key, or nil if there is none.
 func (f *Facts) control(key rules.Key) *KeyControl {
-	i := slices.IndexFunc(f.Controls, func(c rules.Control) bool { return c.Key == key })
+	i := slices.IndexFunc(f.Controls, func(c published.Control) bool { return c.Key == key })
 	if i < 0 {
 		return nil
 	}

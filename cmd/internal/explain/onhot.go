@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/onhot"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -47,7 +48,7 @@ func (w *why) onHot() []string {
 // shares reports whether requests of the key are answered together while it is hot.
 func (w *why) shares(k *middleware.ExplainedKey) bool {
 	exempt := k.Hot != nil && k.Hot.IsExempt()
-	return k.Counted && k.Control != rules.ControlAllow && !exempt && w.rule(k.Rule).OnHot != nil
+	return k.Counted && k.Control != published.ControlAllow && !exempt && w.rule(k.Rule).OnHot != nil
 }
 
 func (w *why) rule(id string) *rules.Rule {

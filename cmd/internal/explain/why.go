@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -35,7 +36,7 @@ func (w *why) decision() string {
 		return "No rule matches, so the request passes and is not counted."
 	case d.Reason == rules.ReasonIgnored:
 		return fmt.Sprintf("Rule %s has action: ignore, so the request passes and no rule counts it.", d.Rule)
-	case d.Reason == rules.ReasonBlocked && w.controlled(rules.ControlBlock):
+	case d.Reason == rules.ReasonBlocked && w.controlled(published.ControlBlock):
 		return fmt.Sprintf("An operator blocks a key of rule %s.", d.Rule)
 	case d.Reason == rules.ReasonBlocked:
 		return fmt.Sprintf("An exception of rule %s blocks the value.", d.Rule)
@@ -58,7 +59,7 @@ func (w *why) decision() string {
 }
 
 // controlled reports whether an operator has set a control with this action on one of the keys.
-func (w *why) controlled(action rules.ControlAction) bool {
+func (w *why) controlled(action published.ControlAction) bool {
 	return slices.ContainsFunc(w.d.Keys, func(k KeyExplanation) bool { return k.Control != nil && k.Control.Action == string(action) })
 }
 
@@ -83,7 +84,7 @@ func (w *why) notLimited() string {
 	switch {
 	case w.d.Decision == Unknown:
 		return "It passes unless one of its keys is hot, which is unknown."
-	case w.controlled(rules.ControlAllow):
+	case w.controlled(published.ControlAllow):
 		return "An operator allows a key, so its rule counts the request and does not limit it."
 	case has(func(k *KeyExplanation) bool { return k.Spared }):
 		return "Its hot key is usual, and other hot keys explain its count, so it is spared."

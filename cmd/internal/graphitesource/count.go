@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -199,7 +200,7 @@ func (j *job) adopt(point, newest int64) {
 			h.Since = j.when(newest)
 		}
 	}
-	j.hot.Publish(rules.Change{Cool: j.detector.Adopt(j.adopted, j.when(point))})
+	j.hot.Publish(published.Change{Cool: j.detector.Adopt(j.adopted, j.when(point))})
 	j.adopted = nil
 }
 

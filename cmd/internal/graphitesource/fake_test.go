@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -163,17 +164,17 @@ func (g *graphite) RoundTrip(r *http.Request) (*http.Response, error) {
 // recorder is a publisher that records the published keys.
 type recorder struct {
 	mu      sync.Mutex
-	hot     map[string]rules.Hot
+	hot     map[string]published.Hot
 	entered map[string]time.Time // when first
 	changes int
 	cooled  int // keys
 }
 
 func newRecorder() *recorder {
-	return &recorder{hot: make(map[string]rules.Hot), entered: make(map[string]time.Time)}
+	return &recorder{hot: make(map[string]published.Hot), entered: make(map[string]time.Time)}
 }
 
-func (p *recorder) Publish(c rules.Change) {
+func (p *recorder) Publish(c published.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changes++
@@ -189,7 +190,7 @@ func (p *recorder) Publish(c rules.Change) {
 	}
 }
 
-func (p *recorder) Refresh(_ int, hot []rules.Hot) {
+func (p *recorder) Refresh(_ int, hot []published.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range hot {
@@ -197,10 +198,10 @@ func (p *recorder) Refresh(_ int, hot []rules.Hot) {
 	}
 }
 
-func (p *recorder) Suspects(int, []rules.Hot)  {}
-func (p *recorder) Instances([]rules.Instance) {}
+func (p *recorder) Suspects(int, []published.Hot)  {}
+func (p *recorder) Instances([]published.Instance) {}
 
-func (p *recorder) get(text string) (rules.Hot, bool) {
+func (p *recorder) get(text string) (published.Hot, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h, ok := p.hot[text]
@@ -208,7 +209,7 @@ func (p *recorder) get(text string) (rules.Hot, bool) {
 }
 
 // all returns the published keys, as another process would find them.
-func (p *recorder) all() []rules.Hot {
+func (p *recorder) all() []published.Hot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.hot))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -181,7 +182,7 @@ func TestMissedFlush(t *testing.T) {
 		w.tick()
 		w.flush(map[string]float64{"q=a": 50})
 		w.polled()
-		if h, _ := w.hot.get("q=a"); h.Low != 200 || h.High != rules.Unknown {
+		if h, _ := w.hot.get("q=a"); h.Low != 200 || h.High != published.Unknown {
 			t.Errorf("%d to %d", h.Low, h.High)
 		}
 		if s := w.source.Stats(); s.MissedSeconds != 1 {

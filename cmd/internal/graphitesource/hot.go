@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -14,17 +15,17 @@ type hotSet struct {
 	keys map[rules.Key]struct{}
 
 	isHeld    bool
-	published map[rules.Key]struct{}  // keys that were hot when it was held
-	changed   map[rules.Key]rules.Hot // last change of each key since
+	published map[rules.Key]struct{}      // keys that were hot when it was held
+	changed   map[rules.Key]published.Hot // last change of each key since
 }
 
 // holdChanges keeps changes back until release, which publishes the net change of each key.
 func (h *hotSet) holdChanges() {
-	h.isHeld, h.published, h.changed = true, maps.Clone(h.keys), make(map[rules.Key]rules.Hot)
+	h.isHeld, h.published, h.changed = true, maps.Clone(h.keys), make(map[rules.Key]published.Hot)
 }
 
 func (h *hotSet) release() {
-	var change rules.Change
+	var change published.Change
 	for key, entry := range h.changed {
 		_, isHot := h.keys[key]
 		_, wasHot := h.published[key]
@@ -42,7 +43,7 @@ func (h *hotSet) release() {
 }
 
 // Publish implements [aggregator.Publisher].
-func (h *hotSet) Publish(c rules.Change) {
+func (h *hotSet) Publish(c published.Change) {
 	for i := range c.Hot {
 		h.keys[c.Hot[i].Key] = struct{}{}
 	}
@@ -53,7 +54,7 @@ func (h *hotSet) Publish(c rules.Change) {
 		h.Publisher.Publish(c)
 		return
 	}
-	for _, all := range [][]rules.Hot{c.Hot, c.Cool} {
+	for _, all := range [][]published.Hot{c.Hot, c.Cool} {
 		for i := range all {
 			h.changed[all[i].Key] = all[i]
 		}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -183,7 +184,7 @@ func (m *inheritModel) check() {
 	for i := range hot {
 		h := &hot[i]
 		last, before := m.sum(h.Text, newest, h.Cause.Rate.Per), m.sum(h.Text, newest-1, h.Cause.Rate.Per)
-		if n := max(last, before); known == newest && (h.Low > n || n > h.High && h.High != rules.Unknown) {
+		if n := max(last, before); known == newest && (h.Low > n || n > h.High && h.High != published.Unknown) {
 			m.Errorf("%s is published with %d to %d in %v, and counted %d", h.Text, h.Low, h.High, h.Cause.Rate.Per, n)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,7 +34,7 @@ type job struct {
 	named  [][]string // keys to request by name, by watch
 	counts []newCount
 
-	adopted []rules.Hot // keys that stay hot until the first points are counted
+	adopted []published.Hot // keys that stay hot until the first points are counted
 
 	tooMuch    bool      // the previous request was probably too large
 	failures   int       // number of failures in a row

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,7 +30,7 @@ func TestHotAndCool(t *testing.T) {
 		}
 		w.flush(map[string]float64{"q=a": 1})
 		w.polled()
-		if h, _ := w.hot.get("q=a"); h.Low != 100 || h.High != rules.Unknown {
+		if h, _ := w.hot.get("q=a"); h.Low != 100 || h.High != published.Unknown {
 			t.Fatalf("at 100 in the first 4 s it is %d to %d", h.Low, h.High)
 		}
 		for range 6 {

@@ -3,6 +3,7 @@ package graphitesource
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -31,7 +32,7 @@ func (j *job) withRules(c *Config) *job {
 	next := newJob(c, j.client, j.patience)
 	next.tooMuch, next.failures, next.next, next.outage = j.tooMuch, j.failures, j.next, j.outage
 	next.differs, next.shown = j.differs, j.shown
-	var hot, cool []rules.Hot
+	var hot, cool []published.Hot
 	for _, h := range append(j.detector.Listed(), j.adopted...) {
 		if rule := next.ruleOf(h.Rule); rule != nil && rule.SameKeys(j.ruleOf(h.Rule)) {
 			hot = append(hot, h)
@@ -45,18 +46,18 @@ func (j *job) withRules(c *Config) *job {
 
 // inheritHot keeps keys hot that another process published. Keys that are hot here as well stay as
 // this process published them.
-func (j *job) inheritHot(published []rules.Hot) {
-	if len(published) == 0 {
+func (j *job) inheritHot(hot []published.Hot) {
+	if len(hot) == 0 {
 		return
 	}
-	j.keepHot(published, nil, time.Now())
+	j.keepHot(hot, nil, time.Now())
 }
 
 // keepHot keeps keys hot until the next points, which decide, are counted. Keys that are not hot
 // here yet are published with the limits of the present rules. The keys in cool, and those whose
 // rule was removed or whose value is allowed, cool as of now.
-func (j *job) keepHot(hot, cool []rules.Hot, now time.Time) {
-	change := rules.Change{Cool: cool}
+func (j *job) keepHot(hot, cool []published.Hot, now time.Time) {
+	change := published.Change{Cool: cool}
 	for _, h := range hot {
 		rule := j.ruleOf(h.Rule)
 		if rule == nil || allows(rule, h.Text) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Source polls Graphite and publishes hot keys. Its methods are safe for concurrent use. Run
@@ -28,8 +28,8 @@ type Source struct {
 	job             *job
 	panicked        bool // the last run panicked
 	panicLogged     time.Time
-	inheriting      sync.Mutex  // guards inherited
-	inherited       []rules.Hot // keys for the next poll
+	inheriting      sync.Mutex      // guards inherited
+	inherited       []published.Hot // keys for the next poll
 	shown           atomic.Pointer[jobState]
 	skipped, panics atomic.Int64
 }
@@ -121,18 +121,18 @@ func (s *Source) once(ctx context.Context) {
 // restart. They stay hot until Graphite's points say otherwise. Keys whose rule was removed or
 // whose value is allowed cool. The next poll does that. Inherit does not wait for it, since the
 // caller has a lease to renew. It is safe for concurrent use.
-func (s *Source) Inherit(published []rules.Hot) {
+func (s *Source) Inherit(hot []published.Hot) {
 	s.inheriting.Lock()
 	defer s.inheriting.Unlock()
-	s.inherited = slices.Clone(published) // the complete published state
+	s.inherited = slices.Clone(hot) // the complete published state
 }
 
-func (s *Source) takeInherited() []rules.Hot {
+func (s *Source) takeInherited() []published.Hot {
 	s.inheriting.Lock()
 	defer s.inheriting.Unlock()
-	published := s.inherited
+	hot := s.inherited
 	s.inherited = nil
-	return published
+	return hot
 }
 
 // show publishes the job's state for Stats.

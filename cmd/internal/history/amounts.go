@@ -1,38 +1,38 @@
 package history
 
-import "github.com/hotparam/hotparam/rules"
+import "github.com/hotparam/hotparam/internal/published"
 
-// plus adds bounds. Either may be [rules.Unknown].
+// plus adds bounds. Either may be [published.Unknown].
 func plus(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
+	if a == published.Unknown || b == published.Unknown {
+		return published.Unknown
 	}
 	return a + b
 }
 
-// plusKnown adds amounts, of which one that is [rules.Unknown] counts as 0.
+// plusKnown adds amounts, of which one that is [published.Unknown] counts as 0.
 func plusKnown(a, b int64) int64 {
 	switch {
-	case a == rules.Unknown:
+	case a == published.Unknown:
 		return b
-	case b == rules.Unknown:
+	case b == published.Unknown:
 		return a
 	}
 	return a + b
 }
 
-// minus subtracts a bound that is part of a. Either may be [rules.Unknown].
+// minus subtracts a bound that is part of a. Either may be [published.Unknown].
 func minus(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
+	if a == published.Unknown || b == published.Unknown {
+		return published.Unknown
 	}
 	return max(0, a-b)
 }
 
-// atLeast returns the higher bound. Either may be [rules.Unknown], which is higher than all.
+// atLeast returns the higher bound. Either may be [published.Unknown], which is higher than all.
 func atLeast(a, b int64) int64 {
-	if a == rules.Unknown || b == rules.Unknown {
-		return rules.Unknown
+	if a == published.Unknown || b == published.Unknown {
+		return published.Unknown
 	}
 	return max(a, b)
 }

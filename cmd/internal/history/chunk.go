@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -30,7 +31,7 @@ type ruleSeries struct {
 // is other. If the rule was not counted in the column, seen is false.
 type restCell struct {
 	seen             bool
-	low, high, other int64 // high and other may be [rules.Unknown]
+	low, high, other int64 // high and other may be [published.Unknown]
 }
 
 // keySeries are the amounts of a key, by ascending column.
@@ -95,7 +96,7 @@ func (c *chunk) addTops(t *aggregator.Tops, hides func(text string) bool) (hidde
 			continue
 		}
 		s := r.key(k.Text)
-		s.cells = []Cell{{0, k.Low, k.High, rules.Unknown}}
+		s.cells = []Cell{{0, k.Low, k.High, published.Unknown}}
 	}
 	return hidden
 }
@@ -133,7 +134,7 @@ func (r *ruleSeries) foldKeys(from *ruleSeries, first, last, column int, other i
 	for i := range from.keys {
 		k := &from.keys[i]
 		begin, _ := slices.BinarySearchFunc(k.cells, first, compareColumn)
-		sum, missing := Cell{Column: column, Refused: rules.Unknown}, other
+		sum, missing := Cell{Column: column, Refused: published.Unknown}, other
 		found := false
 		for _, x := range k.cells[begin:] {
 			if x.Column > last {
@@ -147,7 +148,7 @@ func (r *ruleSeries) foldKeys(from *ruleSeries, first, last, column int, other i
 		if !found {
 			continue
 		}
-		if other == rules.Unknown && seenIn(from, first, last, k.cells[begin:]) {
+		if other == published.Unknown && seenIn(from, first, last, k.cells[begin:]) {
 			missing = 0 // the key has a cell in each column
 		}
 		sum.High = plus(sum.High, missing)

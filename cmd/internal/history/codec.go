@@ -9,7 +9,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A chunk is encoded as the number of the format. The rest is deflated:
@@ -100,10 +100,10 @@ func (r *ruleSeries) append(b []byte) []byte {
 			flags |= columnSeen
 			seen = append(seen, i)
 		}
-		if x.high == rules.Unknown {
+		if x.high == published.Unknown {
 			flags |= highUnknown
 		}
-		if x.other == rules.Unknown {
+		if x.other == published.Unknown {
 			flags |= otherUnknown
 		}
 		b = append(b, flags)
@@ -111,10 +111,10 @@ func (r *ruleSeries) append(b []byte) []byte {
 	for _, i := range seen {
 		x := &r.rest[i]
 		b = binary.AppendUvarint(b, uint64(x.low))
-		if x.high != rules.Unknown {
+		if x.high != published.Unknown {
 			b = binary.AppendUvarint(b, uint64(max(0, x.high-x.low)))
 		}
-		if x.other != rules.Unknown {
+		if x.other != published.Unknown {
 			b = binary.AppendUvarint(b, uint64(x.other))
 		}
 	}
@@ -143,7 +143,7 @@ func (k *keySeries) appendCells(b []byte, seen []int) []byte {
 		if x.High != x.Low {
 			flags |= hasHighs
 		}
-		if x.Refused != rules.Unknown {
+		if x.Refused != published.Unknown {
 			flags |= hasRefused
 		}
 		if flags&inAllSeen != 0 && x.Column != seen[i] {

@@ -7,12 +7,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 func drawChunk(t *rapid.T) *chunk {
 	amount := rapid.Int64Range(0, 1<<40)
-	maybe := rapid.OneOf(rapid.Just(rules.Unknown), amount)
+	maybe := rapid.OneOf(rapid.Just(published.Unknown), amount)
 	columns := rapid.IntRange(1, maxColumns).Draw(t, "columns")
 	c := newChunk(rapid.Int64Range(-1<<33, 1<<40).Draw(t, "start"), rapid.Int64Range(1, 600).Draw(t, "step"), columns)
 	for i := range c.known {
@@ -65,8 +66,8 @@ func TestChunkIsReadAsItWasWritten(t *testing.T) {
 func FuzzChunk(f *testing.F) {
 	c := newChunk(1_764_340_000, 10, 60)
 	r := c.rule("search", rules.Requests, 1)
-	r.rest[3] = restCell{true, 5, rules.Unknown, 9}
-	r.key("GET /search?q=1").cells = []Cell{{3, 10, 12, rules.Unknown}}
+	r.rest[3] = restCell{true, 5, published.Unknown, 9}
+	r.key("GET /search?q=1").cells = []Cell{{3, 10, 12, published.Unknown}}
 	c.mark(Mark{1_764_340_001, MarkHot, "search", "GET /search?q=1", "hot"})
 	f.Add(c.appendRaw(nil))
 	f.Add([]byte{})
@@ -82,7 +83,7 @@ func FuzzChunk(f *testing.F) {
 		for _, r := range c.rules {
 			for _, k := range r.keys {
 				for i, x := range k.cells {
-					if x.Column >= len(c.known) || i > 0 && x.Column <= k.cells[i-1].Column || x.Low < 0 || x.High != rules.Unknown && x.High < x.Low {
+					if x.Column >= len(c.known) || i > 0 && x.Column <= k.cells[i-1].Column || x.Low < 0 || x.High != published.Unknown && x.High < x.Low {
 						t.Fatalf("cells %+v", k.cells)
 					}
 				}

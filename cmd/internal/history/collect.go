@@ -3,6 +3,7 @@ package history
 import (
 	"slices"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -102,8 +103,8 @@ func (c *collector) addRule(k *chunk, r *ruleSeries, take []bool) {
 			continue
 		}
 		column := c.columnOf(k, i)
-		c.put(k, r, &rows.rest, i, Cell{Low: x.low, High: x.high, Refused: rules.Unknown}, 0)
-		if x.other == rules.Unknown {
+		c.put(k, r, &rows.rest, i, Cell{Low: x.low, High: x.high, Refused: published.Unknown}, 0)
+		if x.other == published.Unknown {
 			rows.loose[column]++
 		} else if !spread {
 			rows.other[column] += x.other
@@ -132,7 +133,7 @@ func (c *collector) addRule(k *chunk, r *ruleSeries, take []bool) {
 				}
 			}
 			other := r.rest[x.Column].other
-			if spread && other != rules.Unknown {
+			if spread && other != published.Unknown {
 				other = 0
 			}
 			c.put(k, r, row, x.Column, x, other)
@@ -159,14 +160,14 @@ func (c *collector) put(k *chunk, r *ruleSeries, row *keyRow, column int, x Cell
 	row.total += x.Low
 	n := last - first + 1
 	part := func(amount, i int64) int64 {
-		if amount == rules.Unknown {
+		if amount == published.Unknown {
 			return amount
 		}
 		return amount*(i+1)/n - amount*i/n
 	}
 	for i := range n {
 		cell := rowCell{Cell: Cell{int(first + i), part(x.Low, i), part(x.High, i), part(x.Refused, i)}, covered: max(0, other)}
-		if other == rules.Unknown {
+		if other == published.Unknown {
 			cell.known = 1
 		}
 		row.add(cell)

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -52,7 +53,7 @@ func (p *parser) byte() byte {
 
 func (p *parser) text() string { return string(p.bytes(int(p.number(maxTextRead)))) }
 
-// maybe reads an amount that may be [rules.Unknown].
+// maybe reads an amount that may be [published.Unknown].
 func (p *parser) maybe() int64 { return int64(p.number(maxAmount+1)) - 1 }
 
 func (p *parser) chunk() *chunk {
@@ -102,7 +103,7 @@ func (p *parser) rule(columns int) ruleSeries {
 			continue
 		}
 		seen = append(seen, i)
-		x := restCell{seen: true, low: int64(p.number(maxAmount)), high: rules.Unknown, other: rules.Unknown}
+		x := restCell{seen: true, low: int64(p.number(maxAmount)), high: published.Unknown, other: published.Unknown}
 		if f&highUnknown == 0 {
 			x.high = x.low + int64(p.number(maxAmount))
 		}
@@ -154,7 +155,7 @@ func (p *parser) cells(columns int, seen []int) []Cell {
 			p.bad = true
 			return nil
 		}
-		cells[i].Low, cells[i].High, cells[i].Refused = low, low, rules.Unknown
+		cells[i].Low, cells[i].High, cells[i].Refused = low, low, published.Unknown
 	}
 	if flags&hasHighs != 0 {
 		for i := range cells {

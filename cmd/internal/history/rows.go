@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // ranked are the rows of all rules in the order of their places: the first of each rule, the second
@@ -84,11 +84,11 @@ func (c *collector) view(newest int64) *View {
 func (r *ruleRows) cellsOf(row *keyRow) []Cell {
 	cells := make([]Cell, len(row.cells))
 	for i, x := range row.cells {
-		if cells[i] = x.Cell; x.High == rules.Unknown {
+		if cells[i] = x.Cell; x.High == published.Unknown {
 			continue
 		}
 		if r.loose[x.Column] > x.known {
-			cells[i].High = rules.Unknown
+			cells[i].High = published.Unknown
 		} else {
 			cells[i].High += max(0, r.other[x.Column]-x.covered)
 		}

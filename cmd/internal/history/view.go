@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -45,7 +46,7 @@ type Row struct {
 
 // Sum returns the amounts of all columns together.
 func (r *Row) Sum() Cell {
-	sum := Cell{Refused: rules.Unknown}
+	sum := Cell{Refused: published.Unknown}
 	for _, c := range r.Cells {
 		sum.Low, sum.High, sum.Refused = sum.Low+c.Low, plus(sum.High, c.High), plusKnown(sum.Refused, c.Refused)
 	}
@@ -55,9 +56,9 @@ func (r *Row) Sum() Cell {
 // Cell has the amounts of a column, not rates.
 type Cell struct {
 	Column int
-	// Low and High bound the amount. High may be [rules.Unknown].
+	// Low and High bound the amount. High may be [published.Unknown].
 	Low, High int64
-	// Refused is the part that limits refused, or [rules.Unknown].
+	// Refused is the part that limits refused, or [published.Unknown].
 	Refused int64
 }
 
@@ -132,7 +133,7 @@ func appendRow(dst []byte, r *Row) []byte {
 		dst = strconv.AppendInt(append(dst, '['), int64(c.Column), 10)
 		for _, n := range [...]int64{c.Low, c.High, c.Refused} {
 			dst = append(dst, ',')
-			if n == rules.Unknown {
+			if n == published.Unknown {
 				dst = append(dst, "null"...)
 			} else {
 				dst = strconv.AppendInt(dst, n, 10)

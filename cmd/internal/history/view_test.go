@@ -6,12 +6,13 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // The JSON form is that of the example and of docs/WATCHING.md, whose readers others write.
 func TestJSONOfAView(t *testing.T) {
-	const none = rules.Unknown
+	const none = published.Unknown
 	v := View{
 		From: 1_764_340_000, To: 1_764_340_060, Step: 10, LeftOut: 12, Gaps: [][2]int64{{1_764_340_030, 1_764_340_050}},
 		Rows: []Row{

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -41,7 +42,7 @@ func putWeek(tb testing.TB, s *Store, keys int, end int64) (bytes int64) {
 					at := float64(start+int64(column)*step) / 86_400
 					rate := mean * (1 + 0.8*math.Sin(2*math.Pi*(at+float64(i)/50)))
 					n := int64(max(0, rate+math.Sqrt(rate)*random.NormFloat64()))
-					x := Cell{column, n, n, rules.Unknown}
+					x := Cell{column, n, n, published.Unknown}
 					if over := n - int64(1.5*mean); over > 0 {
 						x.Refused = over
 					}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -295,7 +296,7 @@ func (w *Writer) Refused(key rules.Key, n, from, to int64) {
 			part = int64(float64(n) * float64(cell.Low) / float64(all))
 		}
 		n, all = n-part, all-cell.Low
-		if cell.Refused = max(0, cell.Refused) + part; cell.High != rules.Unknown {
+		if cell.Refused = max(0, cell.Refused) + part; cell.High != published.Unknown {
 			cell.Refused = min(cell.Refused, cell.High)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -210,7 +211,7 @@ func TestRefused(t *testing.T) {
 		sum := int64(0)
 		for _, r := range v.Rows {
 			for _, c := range r.Cells {
-				if c.Refused != rules.Unknown {
+				if c.Refused != published.Unknown {
 					if sum += c.Refused; r.Key != "q=1" {
 						t.Errorf("%s has %d refused", r.Key, c.Refused)
 					}

@@ -3,7 +3,7 @@ package listed
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Control is an operator's control of a key.
@@ -19,7 +19,7 @@ type Control struct {
 }
 
 // OfControls returns controls in their output form. The result is never nil.
-func OfControls(controls []rules.Control) []Control {
+func OfControls(controls []published.Control) []Control {
 	out := make([]Control, 0, len(controls))
 	for i := range controls {
 		c := &controls[i]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -38,19 +39,19 @@ type Hot struct {
 
 // Hold is how a key that is hot by its cost is held, and why. Times are in milliseconds.
 type Hold struct {
-	Pool    string          `json:"pool"`
-	Permits int64           `json:"permits"` // for all held keys of the pool, over all instances
-	Stage   rules.HoldStage `json:"stage"`   // "trial", "kept", "suspected"
-	Share   float64         `json:"share"`   // of the pool's time, when the key was first held
-	Each    float64         `json:"each_ms"` // a request of the key, then
-	Usual   float64         `json:"usual_ms"`
-	Slow    float64         `json:"slow_ms"` // a request of the others, then
-	Now     float64         `json:"now_ms"`
-	Words   string          `json:"words"` // all of it in one line
+	Pool    string              `json:"pool"`
+	Permits int64               `json:"permits"` // for all held keys of the pool, over all instances
+	Stage   published.HoldStage `json:"stage"`   // "trial", "kept", "suspected"
+	Share   float64             `json:"share"`   // of the pool's time, when the key was first held
+	Each    float64             `json:"each_ms"` // a request of the key, then
+	Usual   float64             `json:"usual_ms"`
+	Slow    float64             `json:"slow_ms"` // a request of the others, then
+	Now     float64             `json:"now_ms"`
+	Words   string              `json:"words"` // all of it in one line
 }
 
 // HoldOf returns a hold in its output form. It returns the zero Hold for nil.
-func HoldOf(h *rules.Hold) Hold {
+func HoldOf(h *published.Hold) Hold {
 	if h == nil {
 		return Hold{}
 	}
@@ -118,7 +119,7 @@ type Origin struct {
 }
 
 // OfHot returns the hot keys in their output form. The result is never nil.
-func OfHot(hot []rules.Hot, fleet *admitted.Admissions) []Hot {
+func OfHot(hot []published.Hot, fleet *admitted.Admissions) []Hot {
 	keys := make([]Hot, 0, len(hot))
 	for i := range hot {
 		keys = append(keys, OfOne(&hot[i], fleet.Gauge(&hot[i])))
@@ -127,13 +128,13 @@ func OfHot(hot []rules.Hot, fleet *admitted.Admissions) []Hot {
 }
 
 // OfOne returns one hot key in its output form.
-func OfOne(h *rules.Hot, g admitted.Gauge) Hot {
+func OfOne(h *published.Hot, g admitted.Gauge) Hot {
 	out := Hot{
 		Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
 		Mode: h.Mode, Scope: h.Scope, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 		Hold: HoldOf(h.Hold),
 	}
-	if h.High != rules.Unknown {
+	if h.High != published.Unknown {
 		high := h.High
 		out.High = &high
 	}
@@ -159,7 +160,7 @@ func OfOne(h *rules.Hot, g admitted.Gauge) Hot {
 }
 
 // CauseOf returns a threshold in its output form.
-func CauseOf(c rules.Cause) Cause {
+func CauseOf(c published.Cause) Cause {
 	if c.IsZero() {
 		return Cause{}
 	}
@@ -170,7 +171,7 @@ func CauseOf(c rules.Cause) Cause {
 	return Cause{c.Kind.String(), c.String(), c.Over.String(), least, c.Rate.Per.Seconds(), c.Unit.String()}
 }
 
-func origins(all []rules.Origin) []Origin {
+func origins(all []published.Origin) []Origin {
 	var out []Origin
 	for _, o := range all {
 		out = append(out, Origin{o.Name, o.Count - o.Over, o.Count})

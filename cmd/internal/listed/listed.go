@@ -3,7 +3,7 @@
 // has the same name everywhere. [Rows] are the tables of `hotparam list`.
 package listed
 
-import "github.com/hotparam/hotparam/rules"
+import "github.com/hotparam/hotparam/internal/published"
 
 // Suspect is a key that may be hot.
 type Suspect struct {
@@ -13,7 +13,7 @@ type Suspect struct {
 }
 
 // OfSuspects returns suspects in their output form. The result is never nil.
-func OfSuspects(suspects []rules.Hot) []Suspect {
+func OfSuspects(suspects []published.Hot) []Suspect {
 	keys := make([]Suspect, 0, len(suspects))
 	for i := range suspects {
 		h := &suspects[i]

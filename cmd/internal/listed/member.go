@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Member is an instance or an aggregator. If it sends counts but no heartbeat, only Name and
@@ -34,12 +34,12 @@ type Member struct {
 
 // OfMembers returns members in their output form, together with the instances that send counts
 // and are not among them. The result is never nil, and ordered by name.
-func OfMembers(members []rules.Member, senders []rules.Instance) []Member {
+func OfMembers(members []published.Member, senders []published.Instance) []Member {
 	out := make([]Member, 0, len(members)+len(senders))
 	known := make(map[string]bool, len(members))
 	for i := range members {
 		m := &members[i]
-		if m.Role == rules.RoleInstance {
+		if m.Role == published.RoleInstance {
 			known[m.Name] = true
 		}
 		one := Member{
@@ -56,7 +56,7 @@ func OfMembers(members []rules.Member, senders []rules.Instance) []Member {
 			millis := float64(m.Offset) / float64(time.Millisecond)
 			one.OffsetMillis = &millis
 		}
-		if m.Role == rules.RoleAggregator {
+		if m.Role == published.RoleAggregator {
 			one.Floor = &m.Floor
 		}
 		out = append(out, one)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // MemberRows returns the rows of a list of instances and aggregators.
@@ -17,7 +17,7 @@ func MemberRows(members []Member) Rows {
 }
 
 // ControlRows returns the rows of a list of controls.
-func ControlRows(controls []rules.Control) Rows {
+func ControlRows(controls []published.Control) Rows {
 	return Rows{len(controls), "no controls are set", func(w io.Writer, _ bool) error { return controlTable(w, controls) }, OfControls(controls)}
 }
 
@@ -76,7 +76,7 @@ func usualRules(r []Member) string {
 	for i := range r {
 		if v := r[i].RulesVersion; v != "" {
 			votes[v]++
-			if r[i].Role == string(rules.RoleAggregator) {
+			if r[i].Role == string(published.RoleAggregator) {
 				votes[v] += len(r)
 			}
 		}
@@ -90,7 +90,7 @@ func usualRules(r []Member) string {
 	return best
 }
 
-func controlTable(w io.Writer, r []rules.Control) error {
+func controlTable(w io.Writer, r []published.Control) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ACTION\tUNTIL\tBY\tCLAIMS TO BE\tWHY\tRULE\tKEY")
 	for i := range r {

@@ -1,6 +1,6 @@
 package listed
 
-import "github.com/hotparam/hotparam/rules"
+import "github.com/hotparam/hotparam/internal/published"
 
 // Near is a key that is not hot. Near is the part of the threshold that its count has reached, below
 // 1.
@@ -29,7 +29,7 @@ type Summary struct {
 }
 
 // OfNear returns keys in their output form. The result is never nil.
-func OfNear(keys []rules.Hot) []Near {
+func OfNear(keys []published.Hot) []Near {
 	all := make([]Near, 0, len(keys))
 	for i := range keys {
 		h := &keys[i]
@@ -39,7 +39,7 @@ func OfNear(keys []rules.Hot) []Near {
 }
 
 // OfSummary returns a summary in its output form.
-func OfSummary(s *rules.Summary) Summary {
+func OfSummary(s *published.Summary) Summary {
 	out := Summary{OfNear(s.Near), make([]Traffic, 0, len(s.Traffic))}
 	for _, t := range s.Traffic {
 		out.Traffic = append(out.Traffic, Traffic{t.Rule, t.Route, t.Unit.String(), t.Rate, t.Keys})

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,21 +23,21 @@ type Rows struct {
 }
 
 // HotRows returns the rows of a list of hot keys.
-func HotRows(hot []rules.Hot, fleet *admitted.Admissions) Rows {
+func HotRows(hot []published.Hot, fleet *admitted.Admissions) Rows {
 	return Rows{len(hot), "nothing is hot", func(w io.Writer, wide bool) error { return hotTable(w, hot, fleet, wide) }, OfHot(hot, fleet)}
 }
 
 // SuspectRows returns the rows of a list of suspects.
-func SuspectRows(suspects []rules.Hot) Rows {
+func SuspectRows(suspects []published.Hot) Rows {
 	return Rows{len(suspects), "nothing is suspect", func(w io.Writer, _ bool) error { return suspectTable(w, suspects) }, OfSuspects(suspects)}
 }
 
 // NearRows returns the rows of a list of the keys nearest to being hot, and of the traffic of each rule.
-func NearRows(s rules.Summary) Rows {
+func NearRows(s published.Summary) Rows {
 	return Rows{len(s.Near) + len(s.Traffic), "no traffic is counted", func(w io.Writer, _ bool) error { return nearTable(w, s) }, OfNear(s.Near)}
 }
 
-func nearTable(w io.Writer, s rules.Summary) error {
+func nearTable(w io.Writer, s published.Summary) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NEAR\tRATE\tCOUNT\tHOT AT\tRULE\tKEY")
 	for i := range s.Near {
@@ -54,7 +55,7 @@ func nearTable(w io.Writer, s rules.Summary) error {
 	return t.Flush()
 }
 
-func hotTable(w io.Writer, r []rules.Hot, fleet *admitted.Admissions, wide bool) error {
+func hotTable(w io.Writer, r []published.Hot, fleet *admitted.Admissions, wide bool) error {
 	// tabwriter would end a column at a line without tabs, so the lines below a key are added
 	// afterwards.
 	var heads strings.Builder
@@ -109,7 +110,7 @@ func admittedCell(g admitted.Gauge, unit rules.Unit) string {
 }
 
 // below returns the origins of a key's requests, in lines that follow the key's own.
-func below(h *rules.Hot) string {
+func below(h *published.Hot) string {
 	var b strings.Builder
 	if words := hotwords.Outcomes(h); words != "" {
 		fmt.Fprintf(&b, "\n    %-16s  %s", "since hot", words)
@@ -122,7 +123,7 @@ func below(h *rules.Hot) string {
 	for _, kind := range []struct {
 		name    string
 		in      time.Duration
-		origins []rules.Origin
+		origins []published.Origin
 	}{{"routes", sampled, top.Routes}, {"instances", window, top.Instances}, {"callers", sampled, top.Callers}} {
 		for i, o := range kind.origins {
 			name := ""
@@ -141,7 +142,7 @@ func below(h *rules.Hot) string {
 	return b.String()
 }
 
-func suspectTable(w io.Writer, r []rules.Hot) error {
+func suspectTable(w io.Writer, r []published.Hot) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RATE\tRULE\tKEY")
 	for _, h := range r {

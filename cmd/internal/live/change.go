@@ -11,11 +11,11 @@ import (
 )
 
 // changeEvents returns the events of an entry of the stream of hot keys, in order.
-func changeEvents(namespace string, entry position, m *redis.XMessage) (published.Change, []Event, error) {
+func changeEvents(namespace string, entry position, m *redis.XMessage) (published.Push, []Event, error) {
 	payload, _ := m.Values["change"].(string)
-	change, err := published.ParseChange([]byte(payload))
+	change, err := published.ParsePush([]byte(payload))
 	if err != nil {
-		return published.Change{}, nil, err
+		return published.Push{}, nil, err
 	}
 	was := published.ParseBefore(text(m.Values["was"]))
 	owner := text(m.Values["owner"])
@@ -38,11 +38,11 @@ func changeEvents(namespace string, entry position, m *redis.XMessage) (publishe
 }
 
 // hotEvent returns the event of a key that became hot.
-func hotEvent(h *rules.Hot) Event {
+func hotEvent(h *published.Hot) Event {
 	return Event{Type: Hot, Rule: h.Rule, Key: h.Text, By: h.Owner, Counts: counts(h), Limit: h.Limit.String(), Why: whyHot(h), since: h.Since}
 }
 
-func whyHot(h *rules.Hot) string {
+func whyHot(h *published.Hot) string {
 	if h.Hold != nil {
 		return hotwords.Hold(h.Hold)
 	}
@@ -105,7 +105,7 @@ func lasted(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-func counts(h *rules.Hot) *Counts {
+func counts(h *published.Hot) *Counts {
 	c := &Counts{Rate: h.Rate, Low: h.Low, High: h.High, Unit: h.Cause.Unit}
 	if !h.Cause.IsZero() {
 		c.Threshold, c.Window = h.Cause.String(), h.Cause.Rate.Per

@@ -6,7 +6,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/published"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // takeControls adds the events of changes of controls, which are the newest first.
@@ -53,7 +52,7 @@ func (t *tail) controlEvent(p position, change *published.ControlChange) Event {
 
 // expired returns the event of a control that reached its end. No one writes such an event to a
 // stream: each reader derives it, with the same ID.
-func (t *tail) expired(c *rules.Control) Event {
+func (t *tail) expired(c *published.Control) Event {
 	p := expiry(c)
 	return Event{
 		ID: p.String(), At: c.Until, Type: Expired, Namespace: t.namespace, Rule: c.Rule, Key: c.Text,
@@ -63,7 +62,7 @@ func (t *tail) expired(c *rules.Control) Event {
 
 // author returns who set a control: the user of Redis, which is proven, and the claimed author,
 // which is marked as a claim.
-func author(c *rules.Control) string {
+func author(c *published.Control) string {
 	switch {
 	case c.Claimed == "":
 		return c.By

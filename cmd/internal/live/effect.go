@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -28,7 +29,7 @@ type recentLoad struct {
 // Effect describes in words what an action on a key would have done to the requests of the last
 // minute, and how many of them were refused without it. An empty action is a release. The points
 // of a key are one a second, so a limit is computed as if the requests of a second came evenly.
-func (s *Snapshot) Effect(key rules.Key, action rules.ControlAction) string {
+func (s *Snapshot) Effect(key rules.Key, action published.ControlAction) string {
 	var l recentLoad
 	for i := range s.Hot {
 		if s.Hot[i].Key == key {
@@ -47,9 +48,9 @@ func (s *Snapshot) Effect(key rules.Key, action rules.ControlAction) string {
 		who = "its rule alone"
 	}
 	switch {
-	case action == rules.ControlBlock:
+	case action == published.ControlBlock:
 		return fmt.Sprintf("%s it would have refused all of %s.%s", in, all, l.refusedWords(""))
-	case action == rules.ControlAllow:
+	case action == published.ControlAllow:
 		return fmt.Sprintf("%s it would have let all of %s pass.%s", in, all, l.refusedWords(" How many of them were refused is not known."))
 	case l.hot.Mode == rules.ModeShadow:
 		return fmt.Sprintf("%s %s would have refused none of %s, since the limit is in shadow mode.%s", in, who, all, l.refusedWords(""))
@@ -117,7 +118,7 @@ func (h *HotKey) highestRate(p *Point) float64 {
 	switch window := h.Cause.Rate.Per; {
 	case h.Estimated:
 		return p.Rate
-	case p.High == rules.Unknown || window <= 0:
+	case p.High == published.Unknown || window <= 0:
 		return math.Inf(1)
 	case p.Low > 0:
 		return p.Rate * max(1, float64(p.High)/float64(p.Low))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -38,7 +39,7 @@ type Event struct {
 	Counts *Counts
 	// Outcomes are what became of a cooled key's requests, up to some seconds before it cooled. They
 	// are nil for other events, and if they are not known.
-	Outcomes *rules.Outcomes
+	Outcomes *published.Outcomes
 	// Limit is the key's limit with its unit, "50/s" or "2MB/s"; that of a Cool event is the
 	// limit until then. It is empty for keys without a limit and for controls.
 	Limit string
@@ -59,7 +60,7 @@ type Event struct {
 type Counts struct {
 	Rate float64 // units per second
 	Low  int64
-	High int64 // or rules.Unknown
+	High int64 // or published.Unknown
 	// Threshold is written as in the rules file, "200/s" or "20%/1m". Window is the time in
 	// which Low and High count. Threshold is empty and Window zero if they are not known.
 	Threshold string
@@ -113,7 +114,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	if c := e.Counts; c != nil {
 		raw.Rate, raw.Low = &c.Rate, &c.Low
-		if c.High != rules.Unknown {
+		if c.High != published.Unknown {
 			raw.High = &c.High
 		}
 		if c.Window > 0 {

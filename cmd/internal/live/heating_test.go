@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -20,8 +21,8 @@ type heatingFleet struct {
 	t       *testing.T
 	client  redis.UniversalClient
 	events  <-chan Event
-	hot     map[int]rules.Hot // by key
-	began   time.Time         // the last heating
+	hot     map[int]published.Hot // by key
+	began   time.Time             // the last heating
 	leader  *aggregatorProcess
 	standby *aggregatorProcess
 }
@@ -47,9 +48,9 @@ func (h *heatingFleet) start() *aggregatorProcess {
 }
 
 // publish passes a detector's change to both, with a time of its own for each.
-func (h *heatingFleet) publish(change rules.Change) {
+func (h *heatingFleet) publish(change published.Change) {
 	h.leader.Publish(change)
-	later := rules.Change{Cool: change.Cool}
+	later := published.Change{Cool: change.Cool}
 	for _, k := range change.Hot {
 		k.Since = k.Since.Add(300 * time.Millisecond)
 		later.Hot = append(later.Hot, k)
@@ -74,7 +75,7 @@ func (h *heatingFleet) settle(what string) {
 			return false
 		}
 		for _, got := range listed {
-			want := rules.Hot{}
+			want := published.Hot{}
 			for _, k := range h.hot {
 				if k.Key == got.Key {
 					want = k
@@ -160,7 +161,7 @@ func (h *heatingFleet) keys() []string {
 	return keys
 }
 
-func (h *heatingFleet) expect(kind Type, k rules.Hot) {
+func (h *heatingFleet) expect(kind Type, k published.Hot) {
 	h.t.Helper()
 	if e := next(h.t, h.events); e.Type != kind || e.Key != k.Text {
 		h.t.Fatalf("the next event is %s of %s (%s), want %s of %s", e.Type, e.Key, e.Why, kind, k.Text)
@@ -176,7 +177,7 @@ func TestAHeatingIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	h := &heatingFleet{t: t, client: client, hot: make(map[int]rules.Hot), began: time.Now().Add(-24 * time.Hour)}
+	h := &heatingFleet{t: t, client: client, hot: make(map[int]published.Hot), began: time.Now().Add(-24 * time.Hour)}
 	h.leader = h.start()
 	eventually(t, "the first claims", h.leader.Publishes)
 	h.standby = h.start()

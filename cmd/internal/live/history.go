@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // MaxPoints is the number of points that are kept of a key: five minutes, one a second.
@@ -18,7 +18,7 @@ type Point struct {
 	At   time.Time
 	Rate float64 // units per second
 	Low  int64
-	High int64 // or rules.Unknown
+	High int64 // or published.Unknown
 	// Refused is the share of the requests that were refused, of 0 to 1; 0 if it is not known.
 	Refused float64
 }
@@ -33,9 +33,9 @@ type point struct {
 	refused float32
 }
 
-func newPoint(t time.Time, h *rules.Hot) point {
+func newPoint(t time.Time, h *published.Hot) point {
 	p := point{seconds: uint32(t.Unix()), rate: float32(h.Rate), low: float32(h.Low), high: float32(math.NaN())}
-	if h.High != rules.Unknown {
+	if h.High != published.Unknown {
 		p.high = float32(h.High)
 	}
 	return p
@@ -51,7 +51,7 @@ func (h History) Len() int { return len(h.points) }
 // At returns the i-th point; the oldest is 0.
 func (h History) At(i int) Point {
 	p := h.points[i]
-	high := rules.Unknown
+	high := published.Unknown
 	if p.high == p.high { // not NaN
 		high = int64(p.high)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -48,9 +49,9 @@ func run(t *testing.T, f func(context.Context)) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-func hot(i int, rate float64) rules.Hot {
+func hot(i int, rate float64) published.Hot {
 	h := hotkeytest.Hot(hotkeytest.Text(i), rate, 50)
-	h.Cause = rules.Cause{Rate: rules.Rate{N: 100, Per: time.Second}}
+	h.Cause = published.Cause{Rate: rules.Rate{N: 100, Per: time.Second}}
 	return h
 }
 
@@ -105,7 +106,7 @@ func TestEventsAreTheSameForEachReader(t *testing.T) {
 	events, ready := follow(t, f.client, "")
 	<-ready
 	other := hot(2, 300)
-	other.Outcomes = &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 13_800, Refused: 61_200}}
+	other.Outcomes = &published.FleetOutcomes{Outcomes: published.Outcomes{Passed: 13_800, Refused: 61_200}}
 	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), other))
 	first, second := next(t, events), next(t, events)
 	again := hot(1, 250)
@@ -154,8 +155,8 @@ func TestEventsOfHeldKeys(t *testing.T) {
 	events, ready := follow(t, f.client, "")
 	<-ready
 	h := hot(1, 930)
-	h.Cause = rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}
-	h.Hold = &rules.Hold{Pool: "db", Stage: rules.HoldTrial, Share: 0.9, Each: time.Second}
+	h.Cause = published.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}
+	h.Hold = &published.Hold{Pool: "db", Stage: published.HoldTrial, Share: 0.9, Each: time.Second}
 	f.publisher.Publish(hotkeytest.Hots(h))
 	begun := next(t, events)
 	f.publisher.Publish(hotkeytest.Cools(h))
@@ -174,7 +175,7 @@ func TestEventJSON(t *testing.T) {
 	t.Parallel()
 	fields := []string{"id", "at", "type", "namespace", "rule", "key", "rate", "low", "high", "threshold", "window", "unit", "why", "limit", "until", "by", "outcomes"}
 	h := hot(1, 212)
-	h.High = rules.Unknown
+	h.High = published.Unknown
 	for name, e := range map[string]Event{
 		"hot":   {ID: "5-0.h0", Type: Hot, Counts: counts(&h), Limit: "50/s"},
 		"block": {ID: "5-0.c0", Type: Block, Until: time.UnixMilli(1732172445123)},
@@ -225,8 +226,8 @@ func TestViewShowsTheState(t *testing.T) {
 	f := newFleet(t)
 	view := viewOf(t, f.client)
 	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), hot(2, 300)))
-	f.publisher.Suspects(0, []rules.Hot{hot(3, 90)})
-	f.publisher.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}})
+	f.publisher.Suspects(0, []published.Hot{hot(3, 90)})
+	f.publisher.Instances([]published.Instance{{Name: "api-1", Heard: time.Now()}})
 	eventually(t, "all is seen", func() bool {
 		s := view.Snapshot()
 		return len(s.Hot) == 2 && len(s.Suspects) == 1 && len(s.Instances) == 1 && s.Published && s.Hot[0].History.Len() >= 2
@@ -297,8 +298,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	var h, early History
 	for i := range 1000 {
-		h = h.add(newPoint(time.Unix(int64(i), 0), &rules.Hot{Low: int64(i), High: rules.Unknown, Rate: 1}))
-		h = h.add(newPoint(time.Unix(int64(i), 0), &rules.Hot{Low: 7e6})) // in the same second
+		h = h.add(newPoint(time.Unix(int64(i), 0), &published.Hot{Low: int64(i), High: published.Unknown, Rate: 1}))
+		h = h.add(newPoint(time.Unix(int64(i), 0), &published.Hot{Low: 7e6})) // in the same second
 		if i == 350 {
 			early = h
 		}
@@ -306,7 +307,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("after %d points there is room for %d", i, cap(h.points))
 		}
 	}
-	if p := h.At(0); h.Len() != MaxPoints || p.Low != 700 || p.High != rules.Unknown || h.At(299).Low != 999 {
+	if p := h.At(0); h.Len() != MaxPoints || p.Low != 700 || p.High != published.Unknown || h.At(299).Low != 999 {
 		t.Errorf("%d points from %+v", h.Len(), p)
 	}
 	if p := early.At(0); early.Len() != MaxPoints || p.Low != 51 || early.At(299).Low != 350 {
@@ -345,7 +346,7 @@ func TestControlEvents(t *testing.T) {
 	key := rules.Key{Rule: "search-terms", Text: hotkeytest.Text(1)}
 	events, ready := follow(t, f.client, "")
 	<-ready
-	if _, err := hotkeys.SetControl(t.Context(), f.client, "shop", hotkeys.ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Second, Why: "scraper", Claimed: "ann@laptop"}); err != nil {
+	if _, err := hotkeys.CarryOut(t.Context(), f.client, "shop", hotkeys.ControlOrder{Key: key, Action: published.ControlBlock, For: time.Second, Why: "scraper", Claimed: "ann@laptop"}); err != nil {
 		t.Fatal(err)
 	}
 	block, expired := next(t, events), next(t, events)

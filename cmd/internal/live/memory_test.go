@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // A view of 1,000 keys with all their points, and of keys that come and go, stays small.
@@ -18,7 +18,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	for i := range 1200 {
 		scores = append(scores, redis.Z{Member: hot(i, 1).Key.String(), Score: float64(i)})
 	}
-	keys := make([]rules.Hot, len(scores))
+	keys := make([]published.Hot, len(scores))
 	for i := range keys {
 		keys[i] = hot(i, 1)
 	}
@@ -51,7 +51,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
-func keyOf(k *keyDetails, h rules.Hot, at time.Time) *keyDetails {
+func keyOf(k *keyDetails, h published.Hot, at time.Time) *keyDetails {
 	if k == nil {
 		k = &keyDetails{}
 	}

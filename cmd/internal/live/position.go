@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // position is the place of an event in the order of a namespace's events, and its identity. It
@@ -89,7 +89,7 @@ func parseEntryID(id string) (position, error) {
 }
 
 // expiry returns the position of the end of a control.
-func expiry(c *rules.Control) position {
+func expiry(c *published.Control) position {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Key.String()))
 	return position{millis: uint64(max(0, c.Until.UnixMilli())), seq: uint64(h.Sum32()), kind: expiredKind}

@@ -38,7 +38,7 @@ const (
 type redisReader struct {
 	cfg    Config
 	client redis.UniversalClient
-	layout hotkeys.Layout
+	layout published.Layout
 	tail   *tail
 	keys   map[string]*keyDetails // keys by member
 	outage loglimit.Outage
@@ -46,7 +46,7 @@ type redisReader struct {
 
 // keyDetails holds the details of a key that is or recently was hot.
 type keyDetails struct {
-	hot     rules.Hot
+	hot     published.Hot
 	read    time.Time // time of the last read of its details
 	gone    time.Time // time at which it was found to have cooled; zero while it is hot
 	history History
@@ -54,7 +54,7 @@ type keyDetails struct {
 
 func newReader(client redis.UniversalClient, cfg Config) redisReader {
 	return redisReader{
-		cfg: cfg, client: client, layout: hotkeys.NewLayout(cfg.Namespace),
+		cfg: cfg, client: client, layout: published.NewLayout(cfg.Namespace),
 		tail: newTail(cfg.Namespace, position{}, Backlog), keys: make(map[string]*keyDetails),
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -34,7 +33,7 @@ const (
 	maxBehind = 2000
 	// knownControls bounds the changes of controls that are read, and the controls that are
 	// known.
-	knownControls = 2 * rules.MaxControls
+	knownControls = 2 * published.MaxControls
 )
 
 // tail reads the additions to the two streams of a namespace. Its first commands are part of an
@@ -43,7 +42,7 @@ const (
 // It reads backwards, by XREVRANGE, since readers have a right to that command only.
 type tail struct {
 	namespace string
-	layout    hotkeys.Layout
+	layout    published.Layout
 	backlog   int64 // number of past changes that a tail without a position reads
 
 	after     position // events up to this one are dropped
@@ -53,7 +52,7 @@ type tail struct {
 	version   published.Version
 	malformed uint64 // entries that could not be read
 
-	known map[rules.Key]rules.Control // controls in force, according to the stream
+	known map[rules.Key]published.Control // controls in force, according to the stream
 	heat  heatings
 
 	answers struct {
@@ -67,8 +66,8 @@ type tail struct {
 // with the newest backlog changes.
 func newTail(namespace string, after position, backlog int64) *tail {
 	t := &tail{
-		namespace: namespace, layout: hotkeys.NewLayout(namespace), backlog: backlog,
-		after: after, known: make(map[rules.Key]rules.Control), heat: newHeatings(),
+		namespace: namespace, layout: published.NewLayout(namespace), backlog: backlog,
+		after: after, known: make(map[rules.Key]published.Control), heat: newHeatings(),
 	}
 	if !after.isZero() { // read its change again, which may have more events
 		t.hot = position{millis: after.millis}.previous()

@@ -51,8 +51,8 @@ func TestTailReadsEachChangeOnce(t *testing.T) {
 				n := len(written) + 1
 				h := hot(n, 240)
 				h.Since, h.Until = now, now.Add(time.Minute)
-				c := published.Change{Version: published.Version{Run: "run", N: uint64(n)}, At: now, Beat: time.Second, Hot: []published.ChangeEntry{{Hot: h, TTL: time.Minute}}}
-				if err := client.XAdd(context.Background(), &redis.XAddArgs{Stream: tail.layout.Events, Values: []any{"version", c.Version.String(), "change", published.EncodeChange(&c)}}).Err(); err != nil {
+				c := published.Push{Version: published.Version{Run: "run", N: uint64(n)}, At: now, Beat: time.Second, Hot: []published.PushEntry{{Hot: h, TTL: time.Minute}}}
+				if err := client.XAdd(context.Background(), &redis.XAddArgs{Stream: tail.layout.Events, Values: []any{"version", c.Version.String(), "change", published.EncodePush(&c)}}).Err(); err != nil {
 					t.Fatal(err)
 				}
 				written = append(written, h.Text)

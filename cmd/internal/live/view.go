@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/admitted"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -62,33 +63,33 @@ type Snapshot struct {
 	// Hot are the hot keys, the highest rate first.
 	Hot []HotKey
 	// Suspects are the keys that may be hot, with Key and Rate only, the highest rate first.
-	Suspects []rules.Hot
+	Suspects []published.Hot
 	// Summary has the keys that are nearest to being hot, and the traffic of the rules. It is empty if
 	// it cannot be read.
-	Summary rules.Summary
+	Summary published.Summary
 	// Instances are the instances that send counts, by name: the 1,000 that were heard last, out
 	// of InstancesTotal.
-	Instances      []rules.Instance
+	Instances      []published.Instance
 	InstancesTotal int
 	// Controls are the controls in force, by key. ControlsErr is why they are not known, such as
 	// a missing right to read them, or nil.
-	Controls    []rules.Control
+	Controls    []published.Control
 	ControlsErr error
 	// Members are the heartbeats of instances and aggregators. MembersErr is why they are not
 	// known, or nil.
-	Members    []rules.Member
+	Members    []published.Member
 	MembersErr error
 }
 
 // HotKey is a hot key, its points of the last minutes, and the rate that all instances admit.
 type HotKey struct {
-	rules.Hot
+	published.Hot
 	History  History
 	Admitted admitted.Gauge
 }
 
 // Control returns the control of a key that is in force, or nil.
-func (s *Snapshot) Control(key rules.Key) *rules.Control {
+func (s *Snapshot) Control(key rules.Key) *published.Control {
 	for i := range s.Controls {
 		if s.Controls[i].Key == key {
 			return &s.Controls[i]

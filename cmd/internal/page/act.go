@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -25,9 +26,9 @@ type Actor interface {
 	// Find returns the key that words name, in the form of `hotparam list`, and a note about it or
 	// "". It returns an error if the action makes no sense for the key. An empty action is a
 	// release. It makes no call.
-	Find(words string, action rules.ControlAction) (key rules.Key, note string, err error)
+	Find(words string, action published.ControlAction) (key rules.Key, note string, err error)
 	// CarryOut sets or, without an action, releases a control, and returns it.
-	CarryOut(ctx context.Context, order hotkeys.ControlOrder) (rules.Control, error)
+	CarryOut(ctx context.Context, order hotkeys.ControlOrder) (published.Control, error)
 }
 
 // Bounds of orders.
@@ -133,8 +134,8 @@ func decode(body io.Reader, value any) error {
 // confirm returns what an action would have done, and the confirmation that makes it possible.
 func (a *acting) confirm(r *http.Request, author string) (any, error) {
 	var asked struct {
-		Key    string              `json:"key"`
-		Action rules.ControlAction `json:"action"` // or "release"
+		Key    string                  `json:"key"`
+		Action published.ControlAction `json:"action"` // or "release"
 	}
 	if err := decode(r.Body, &asked); err != nil {
 		return nil, err
@@ -173,8 +174,8 @@ func (a *acting) act(r *http.Request, author string) (any, error) {
 	if err := decode(r.Body, &asked); err != nil {
 		return nil, err
 	}
-	if len(asked.Why) > rules.MaxControlWhy {
-		return nil, badRequest(fmt.Errorf("why: %d bytes, want at most %d", len(asked.Why), rules.MaxControlWhy))
+	if len(asked.Why) > published.MaxControlWhy {
+		return nil, badRequest(fmt.Errorf("why: %d bytes, want at most %d", len(asked.Why), published.MaxControlWhy))
 	}
 	if d, err := a.people.Allow(r.Context(), author); err != nil || !d.Allowed || !a.all.Allow() {
 		return nil, &actError{http.StatusTooManyRequests, fmt.Errorf("too many actions: %d a minute by one person, %d by all", actsPerPerson, actsPerMinute)}
@@ -186,8 +187,8 @@ func (a *acting) act(r *http.Request, author string) (any, error) {
 	order := hotkeys.ControlOrder{Key: c.key, Action: c.action, Why: asked.Why, Claimed: author}
 	if c.action != "" {
 		var err error
-		if order.For, err = base.ParseDuration(asked.For); err != nil || order.For < time.Second || order.For > rules.MaxControlTime {
-			return nil, badRequest(fmt.Errorf("for %.20q: want 1s to %s", asked.For, hotwords.Span(rules.MaxControlTime)))
+		if order.For, err = base.ParseDuration(asked.For); err != nil || order.For < time.Second || order.For > published.MaxControlTime {
+			return nil, badRequest(fmt.Errorf("for %.20q: want 1s to %s", asked.For, hotwords.Span(published.MaxControlTime)))
 		}
 		if order.Why == "" {
 			return nil, badRequest(errors.New("why: the reason is missing, which others will ask for"))
@@ -205,5 +206,5 @@ func (a *acting) act(r *http.Request, author string) (any, error) {
 		name = "release"
 	}
 	a.page.cfg.Log.Info("page: an action", "author", author, "remote", r.RemoteAddr, "action", name, "rule", c.key.Rule, "key", c.key.Text, "for", order.For, "why", order.Why)
-	return listed.OfControls([]rules.Control{done})[0], nil
+	return listed.OfControls([]published.Control{done})[0], nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -84,14 +85,14 @@ func peopleAct(t *testing.T, tab *real.Tab) {
 		tab.Eval("const pick = document.getElementById('act-for'); pick.value = '30m'; pick.dispatchEvent(new Event('change'))", nil)
 		tab.Wait("document.querySelector('#act .primary').textContent === 'Block for 30 min'")
 		tab.Press("Enter")
-		if got, want := ordered(t, f, 1), (hotkeys.ControlOrder{Key: key, Action: rules.ControlBlock, For: 30 * time.Minute, Why: "INC-7 <b>", Claimed: "ann"}); got != want {
+		if got, want := ordered(t, f, 1), (hotkeys.ControlOrder{Key: key, Action: published.ControlBlock, For: 30 * time.Minute, Why: "INC-7 <b>", Claimed: "ann"}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		tab.Wait("!document.getElementById('act').open && document.querySelector('.acted').textContent.includes('is blocked until')")
 		check("done")
 		// What Redis has is shown, and can be released, from the key and from the controls.
 		next := *s
-		next.Controls = []rules.Control{{Key: key, Action: rules.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Hour), Why: "INC-7", By: "operate", Claimed: "ann"}}
+		next.Controls = []published.Control{{Key: key, Action: published.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Hour), Why: "INC-7", By: "operate", Claimed: "ann"}}
 		view.show(&next)
 		tab.Wait("[...document.querySelectorAll('.acts button')].map((b) => b.dataset.act).join() === 'pin,allow,release'")
 		tab.Press("r")
@@ -108,7 +109,7 @@ func peopleAct(t *testing.T, tab *real.Tab) {
 		check("controls")
 		tab.Press("Escape")
 		// A key that is only suspect.
-		next.Suspects = []rules.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?q=lamp"}, Rate: 7}}
+		next.Suspects = []published.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?q=lamp"}, Rate: 7}}
 		view.show(&next)
 		tab.Wait("!document.getElementById('act').contains(document.activeElement)")
 		tab.Press("2")

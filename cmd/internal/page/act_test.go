@@ -16,6 +16,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -27,7 +28,7 @@ type fakeActor struct {
 	err    error
 }
 
-func (a *fakeActor) Find(words string, _ rules.ControlAction) (rules.Key, string, error) {
+func (a *fakeActor) Find(words string, _ published.ControlAction) (rules.Key, string, error) {
 	key, ok := rules.ParseKey(words)
 	if !ok {
 		return key, "", errors.New("no such key")
@@ -35,14 +36,14 @@ func (a *fakeActor) Find(words string, _ rules.ControlAction) (rules.Key, string
 	return key, "", nil
 }
 
-func (a *fakeActor) CarryOut(_ context.Context, o hotkeys.ControlOrder) (rules.Control, error) {
+func (a *fakeActor) CarryOut(_ context.Context, o hotkeys.ControlOrder) (published.Control, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err != nil {
-		return rules.Control{}, a.err
+		return published.Control{}, a.err
 	}
 	a.orders = append(a.orders, o)
-	return rules.Control{Key: o.Key, Action: o.Action, Why: o.Why, Claimed: o.Claimed, Since: time.Unix(0, 0), Until: time.Unix(0, 0).Add(o.For)}, nil
+	return published.Control{Key: o.Key, Action: o.Action, Why: o.Why, Claimed: o.Claimed, Since: time.Unix(0, 0), Until: time.Unix(0, 0).Add(o.For)}, nil
 }
 
 func (a *fakeActor) all() []hotkeys.ControlOrder {
@@ -120,7 +121,7 @@ func TestAct(t *testing.T) {
 		t.Fatalf("%d %v", status, answer)
 	}
 	key, _ := rules.ParseKey(hotKey)
-	want := hotkeys.ControlOrder{Key: key, Action: rules.ControlBlock, For: 10 * time.Minute, Why: "INC-7", Claimed: "ann"}
+	want := hotkeys.ControlOrder{Key: key, Action: published.ControlBlock, For: 10 * time.Minute, Why: "INC-7", Claimed: "ann"}
 	if got := p.actor.all(); len(got) != 1 || got[0] != want {
 		t.Errorf("the orders are %+v, want %+v", got, want)
 	}
@@ -192,7 +193,7 @@ func TestActIsRefused(t *testing.T) {
 	}
 	for _, order := range []anyMap{
 		{"for": "", "why": "x"}, {"for": "25h", "why": "x"}, {"for": "1ms", "why": "x"}, {"for": "-10m", "why": "x"}, {"for": "10m", "why": ""},
-		{"for": "10m", "why": strings.Repeat("x", rules.MaxControlWhy+1)},
+		{"for": "10m", "why": strings.Repeat("x", published.MaxControlWhy+1)},
 	} {
 		order["confirmation"] = p.confirmation(t, "block")
 		if status, answer := p.send("/api/v1/act", order); status != http.StatusBadRequest {

@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -86,7 +87,7 @@ func TestAPI(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 50*time.Millisecond, "")
 	f.publish(t, search("<script>&phone", 240), search("laptop", 900))
-	f.publisher.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=charger"}, Rate: 181}})
+	f.publisher.Suspects(0, []published.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=charger"}, Rate: 181}})
 	var hot []listed.Hot
 	if status := f.get(t, "/api/v1/hot", &hot); status != http.StatusOK || len(hot) != 2 || hot[0].Key != "GET /search?q=laptop" || hot[0].Limit != "50/s" || hot[0].Threshold != "200/s" || hot[1].Key != "GET /search?q=<script>&phone" || hot[1].Top.Callers[0].Name != "203.0.113.7" {
 		t.Errorf("hot: %d %+v", status, hot)
@@ -175,7 +176,7 @@ func TestViewStream(t *testing.T) {
 	id := first.Put[0].ID
 	changed := search("phone", 512)
 	changed.Since = first.Put[0].Since
-	f.publisher.Refresh(0, []rules.Hot{changed})
+	f.publisher.Refresh(0, []published.Hot{changed})
 	for end := time.Now().Add(20 * time.Second); ; {
 		m := read("change")
 		if len(m.Rates) == 1 && m.Rates[0][0] == float64(id) && m.Rates[0][1] == 512. {
@@ -185,8 +186,8 @@ func TestViewStream(t *testing.T) {
 			t.Fatalf("a changed rate: %+v", m)
 		}
 	}
-	f.beat(t, rules.Member{Name: "api-1", Role: rules.RoleInstance, Admitted: []rules.Admitted{{ID: limiter.KeyID([]byte(changed.Key.String())), N: 96, Span: 2 * time.Second,
-		OnHot: rules.OnHotCounts{Stored: 900, Joined: 9, Alone: 4, AloneFor: "private"}}}})
+	f.beat(t, published.Member{Name: "api-1", Role: published.RoleInstance, Admitted: []published.Admitted{{ID: limiter.KeyID([]byte(changed.Key.String())), N: 96, Span: 2 * time.Second,
+		OnHot: published.OnHotCounts{Stored: 900, Joined: 9, Alone: 4, AloneFor: "private"}}}})
 	for words := ""; words != "48/s of 50/s, 450/s from memory, 4.5/s joined, 2.0/s alone (private)"; {
 		for _, of := range read("change").Rates {
 			words = fmt.Sprintf("%s, %s", of[4], of[5])
@@ -202,7 +203,7 @@ func TestViewStream(t *testing.T) {
 		one.Hot.OnHot == nil || *one.Hot.OnHot != (listed.OnHot{Stored: 450, Joined: 4.5, Alone: 2, AloneFor: "private"}) {
 		t.Errorf("key: %+v", one)
 	}
-	f.publisher.Publish(rules.Change{Cool: []rules.Hot{changed}})
+	f.publisher.Publish(published.Change{Cool: []published.Hot{changed}})
 	f.publisher.Refresh(0, nil)
 	for {
 		if m := read("change"); len(m.Gone) == 1 {

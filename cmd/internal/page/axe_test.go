@@ -12,7 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/cmd/internal/live"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // axe is the version of axe-core, Deque's accessibility checker.
@@ -24,8 +24,8 @@ func withoutBarriers(t *testing.T, tab *real.Tab) {
 	source := axeSource(t)
 	full := manyKeys(40, 0)
 	full.Members = troubledMembers()
-	full.Suspects = []rules.Hot{search("maybe", 120)}
-	full.Controls = []rules.Control{{Key: full.Hot[2].Key, Action: rules.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Minute), Why: "scraper", By: "ops"}}
+	full.Suspects = []published.Hot{search("maybe", 120)}
+	full.Controls = []published.Control{{Key: full.Hot[2].Key, Action: published.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Minute), Why: "scraper", By: "ops"}}
 	for _, look := range []struct {
 		theme    string
 		width    int

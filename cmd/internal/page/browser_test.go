@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -85,10 +86,10 @@ func emptyPage(t *testing.T, tab *real.Tab) {
 }
 
 // quietSummary is what is seen when nothing is hot.
-func quietSummary() rules.Summary {
-	return rules.Summary{
-		Near:    []rules.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=<b>tv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62, Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}}},
-		Traffic: []rules.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
+func quietSummary() published.Summary {
+	return published.Summary{
+		Near:    []published.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=<b>tv"}, Rate: 124, Low: 124, High: 124, Ratio: 0.62, Cause: published.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}}},
+		Traffic: []published.Traffic{{Rule: "search-terms", Route: "GET /search", Rate: 3120, Keys: 940}},
 	}
 }
 
@@ -114,9 +115,9 @@ func hostileValues(t *testing.T, tab *real.Tab) {
 		h.Text, h.Rule, h.Owner = text, hostile+fmt.Sprint(i), hostile
 		h.Top.Callers[0].Name = hostile + "\u202e"
 		s.Hot = append(s.Hot, live.HotKey{Hot: h})
-		s.Suspects = append(s.Suspects, rules.Hot{Key: h.Key, Rate: 1})
-		s.Controls = append(s.Controls, rules.Control{Key: h.Key, Action: rules.ControlBlock, Until: time.Now().Add(time.Hour), Why: hostile, By: hostile, Claimed: hostile})
-		s.Members = append(s.Members, rules.Member{Name: hostile + fmt.Sprint(i), Role: rules.RoleInstance, RulesVersion: hostile, Program: hostile, Problem: hostile, Heard: time.Now()})
+		s.Suspects = append(s.Suspects, published.Hot{Key: h.Key, Rate: 1})
+		s.Controls = append(s.Controls, published.Control{Key: h.Key, Action: published.ControlBlock, Until: time.Now().Add(time.Hour), Why: hostile, By: hostile, Claimed: hostile})
+		s.Members = append(s.Members, published.Member{Name: hostile + fmt.Sprint(i), Role: published.RoleInstance, RulesVersion: hostile, Program: hostile, Problem: hostile, Heard: time.Now()})
 	}
 	view.show(s)
 	tab.Open(f.server.URL)
@@ -154,10 +155,10 @@ func heldKeys(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	s := manyKeys(3, 0)
-	for i, stage := range []rules.HoldStage{rules.HoldSuspected, rules.HoldTrial, rules.HoldKept} {
+	for i, stage := range []published.HoldStage{published.HoldSuspected, published.HoldTrial, published.HoldKept} {
 		h := &s.Hot[i].Hot
-		h.Cause, h.Limit, h.Burst = rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}, rules.Rate{}, 0
-		h.Hold = &rules.Hold{
+		h.Cause, h.Limit, h.Burst = published.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}, rules.Rate{}, 0
+		h.Hold = &published.Hold{
 			Pool: "orders-db", Permits: 1, Stage: stage, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4 * time.Millisecond,
 			Slow: 96 * time.Millisecond, Now: 50 * time.Millisecond,
 		}
@@ -192,7 +193,7 @@ func keyboard(t *testing.T, tab *real.Tab) {
 			OnHot: admitted.OnHot{Stored: 320}, Limits: 1, Limit: rules.Rate{N: 50, Per: time.Second},
 			Rates: admitted.Rates{Passed: 50, Refused: 12_300, Served: 320},
 		}
-		h.Outcomes = &rules.FleetOutcomes{Outcomes: rules.Outcomes{Passed: 13_800, Refused: 61_200}}
+		h.Outcomes = &published.FleetOutcomes{Outcomes: published.Outcomes{Passed: 13_800, Refused: 61_200}}
 	}
 	view.show(s)
 	tab.Open(f.server.URL)
@@ -327,23 +328,23 @@ func filterAndSort(t *testing.T, tab *real.Tab) {
 }
 
 // troubledMembers returns members with each kind of trouble.
-func troubledMembers() []rules.Member {
+func troubledMembers() []published.Member {
 	now := time.Now()
-	one := func(name string, change func(*rules.Member)) rules.Member {
-		m := rules.Member{Name: name, Role: rules.RoleInstance, RulesVersion: testRules().Version, Program: "v1.2.3", Started: now.Add(-26 * time.Hour), Heard: now, OffsetKnown: true, Offset: 2 * time.Millisecond}
+	one := func(name string, change func(*published.Member)) published.Member {
+		m := published.Member{Name: name, Role: published.RoleInstance, RulesVersion: testRules().Version, Program: "v1.2.3", Started: now.Add(-26 * time.Hour), Heard: now, OffsetKnown: true, Offset: 2 * time.Millisecond}
 		change(&m)
 		return m
 	}
-	return []rules.Member{
-		one("agg-1", func(m *rules.Member) {
-			m.Role, m.MemoryUsed, m.MemoryMax, m.Floor = rules.RoleAggregator, 41<<20, 64<<20, 12
+	return []published.Member{
+		one("agg-1", func(m *published.Member) {
+			m.Role, m.MemoryUsed, m.MemoryMax, m.Floor = published.RoleAggregator, 41<<20, 64<<20, 12
 		}),
-		one("api-1", func(*rules.Member) {}),
-		one("api-2", func(m *rules.Member) { m.RulesVersion = "0d11aa52c0ffee00" }),
-		one("api-3", func(m *rules.Member) { m.Offset = -4200 * time.Millisecond }),
-		one("api-4", func(m *rules.Member) { m.Lost, m.Dropped = 1811, 12 }),
-		one("api-5", func(m *rules.Member) { m.Problem = "hotparam.yaml:7: unknown field \"limits\" in a rule" }),
-		one("api-6", func(m *rules.Member) { m.OffsetKnown = false }),
+		one("api-1", func(*published.Member) {}),
+		one("api-2", func(m *published.Member) { m.RulesVersion = "0d11aa52c0ffee00" }),
+		one("api-3", func(m *published.Member) { m.Offset = -4200 * time.Millisecond }),
+		one("api-4", func(m *published.Member) { m.Lost, m.Dropped = 1811, 12 }),
+		one("api-5", func(m *published.Member) { m.Problem = "hotparam.yaml:7: unknown field \"limits\" in a rule" }),
+		one("api-6", func(m *published.Member) { m.OffsetKnown = false }),
 	}
 }
 
@@ -353,8 +354,8 @@ func whatIsWrong(t *testing.T, tab *real.Tab) {
 	view.events = manyEvents(30)
 	s := manyKeys(12, 0)
 	s.Members = troubledMembers()
-	s.Instances = []rules.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "legacy-7", Heard: time.Now()}}
-	s.Controls = []rules.Control{{Key: s.Hot[2].Key, Action: rules.ControlBlock, Since: time.Now(), Until: time.Now().Add(10 * time.Minute), Why: "scraper", By: "hotparam-operator", Claimed: "ann@laptop"}}
+	s.Instances = []published.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "legacy-7", Heard: time.Now()}}
+	s.Controls = []published.Control{{Key: s.Hot[2].Key, Action: published.ControlBlock, Since: time.Now(), Until: time.Now().Add(10 * time.Minute), Why: "scraper", By: "hotparam-operator", Claimed: "ann@laptop"}}
 	view.show(s)
 	tab.Open(f.server.URL)
 	tab.Wait(rowsInSight + " > 5")

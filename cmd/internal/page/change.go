@@ -9,7 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/cmd/internal/live"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // stateChange is a change of the state, as sent in a stream. An absent field has not changed. A
@@ -56,7 +56,7 @@ func newFacts(s *live.Snapshot, ruleset RuleList, cfg *Config) facts {
 	f.Redis.Problem = words(s.Err)
 	f.MembersErr, f.ControlsErr = words(s.MembersErr), words(s.ControlsErr)
 	for _, m := range s.Members {
-		if m.Role != rules.RoleAggregator {
+		if m.Role != published.RoleAggregator {
 			continue
 		}
 		f.Floor = max(f.Floor, m.Floor)
@@ -101,7 +101,7 @@ func rank(m *listed.Member, version string) int {
 	if m.Problem != "" || m.RulesVersion != "" && m.RulesVersion != version || loses(m) || isOff(m) {
 		return 0
 	}
-	if m.Role == string(rules.RoleAggregator) {
+	if m.Role == string(published.RoleAggregator) {
 		return 1
 	}
 	return 2

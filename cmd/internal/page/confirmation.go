@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -21,7 +22,7 @@ const (
 type confirmation struct {
 	author string
 	key    rules.Key
-	action rules.ControlAction // empty for a release
+	action published.ControlAction // empty for a release
 	until  time.Time
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -93,9 +94,9 @@ func (f *fixture) serve(t *testing.T, view LiveView, token string, runs ...func(
 }
 
 // beat makes a member send heartbeats until the test ends.
-func (f *fixture) beat(t *testing.T, m rules.Member) {
+func (f *fixture) beat(t *testing.T, m published.Member) {
 	t.Helper()
-	h, err := hotkeys.NewHeartbeat(f.client, hotkeys.HeartbeatConfig{Namespace: "shop", Every: 20 * time.Millisecond, Member: func() rules.Member { return m }})
+	h, err := hotkeys.NewHeartbeat(f.client, hotkeys.HeartbeatConfig{Namespace: "shop", Every: 20 * time.Millisecond, Member: func() published.Member { return m }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,24 +190,24 @@ func testRules() RuleList {
 }
 
 // search returns a hot key of a rule with a limit.
-func search(value string, rate float64) rules.Hot {
-	return rules.Hot{
+func search(value string, rate float64) published.Hot {
+	return published.Hot{
 		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=" + value},
 		Low: int64(rate), High: int64(rate * 1.08), Rate: rate, Ratio: rate / 200, Since: time.Now().Add(-90 * time.Second),
-		Cause: rules.Cause{Kind: rules.FixedRate, Rate: rules.Rate{N: 200, Per: time.Second}},
+		Cause: published.Cause{Kind: rules.FixedRate, Rate: rules.Rate{N: 200, Per: time.Second}},
 		Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
-		Top: &rules.Attribution{
-			Routes:    []rules.Origin{{Name: "GET /search", Count: int64(rate)}},
-			Instances: []rules.Origin{{Name: "api-1", Count: int64(rate / 2)}, {Name: "api-2", Count: int64(rate / 2), Over: 4}},
-			Callers:   []rules.Origin{{Name: "203.0.113.7", Count: int64(rate * 0.9)}},
+		Top: &published.Attribution{
+			Routes:    []published.Origin{{Name: "GET /search", Count: int64(rate)}},
+			Instances: []published.Origin{{Name: "api-1", Count: int64(rate / 2)}, {Name: "api-2", Count: int64(rate / 2), Over: 4}},
+			Callers:   []published.Origin{{Name: "203.0.113.7", Count: int64(rate * 0.9)}},
 		},
 	}
 }
 
 // publish makes keys hot and waits until the page shows them.
-func (f *fixture) publish(t *testing.T, hot ...rules.Hot) {
+func (f *fixture) publish(t *testing.T, hot ...published.Hot) {
 	t.Helper()
-	f.publisher.Publish(rules.Change{Hot: hot})
+	f.publisher.Publish(published.Change{Hot: hot})
 	f.publisher.Refresh(0, hot)
 	eventually(t, func() error {
 		if got := len(f.view.Snapshot().Hot); got < len(hot) {

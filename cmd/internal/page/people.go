@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // NamedToken is the secret of a person.
@@ -77,5 +77,5 @@ func subjectOf(r *http.Request) string {
 		return ""
 	}
 	subject := strings.ToValidUTF8(r.TLS.VerifiedChains[0][0].Subject.String(), "")
-	return strings.ToValidUTF8(subject[:min(len(subject), rules.MaxControlBy)], "")
+	return strings.ToValidUTF8(subject[:min(len(subject), published.MaxControlBy)], "")
 }

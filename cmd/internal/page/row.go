@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/listed"
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -50,7 +51,7 @@ type bound int64
 func (b bound) MarshalJSON() ([]byte, error) { return b.append(nil), nil }
 
 func (b bound) append(dst []byte) []byte {
-	if int64(b) == rules.Unknown {
+	if int64(b) == published.Unknown {
 		return append(dst, "null"...)
 	}
 	return strconv.AppendInt(dst, int64(b), 10)

@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -45,8 +46,8 @@ func (p *pipeline) Send(packet []byte) (int, error) {
 func (p *pipeline) Close() error { return nil }
 
 // Publish implements [aggregator.Publisher].
-func (p *pipeline) Publish(change rules.Change) {
-	note := func(h rules.Hot, hot bool, at time.Time) {
+func (p *pipeline) Publish(change published.Change) {
+	note := func(h published.Hot, hot bool, at time.Time) {
 		p.events = append(p.events, exact.HotChange{
 			Key: h.Text, Rule: h.Rule, Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High, Threshold: h.Cause.String(),
 		})
@@ -59,9 +60,9 @@ func (p *pipeline) Publish(change rules.Change) {
 	}
 }
 
-func (*pipeline) Refresh(int, []rules.Hot)   {}
-func (*pipeline) Suspects(int, []rules.Hot)  {}
-func (*pipeline) Instances([]rules.Instance) {}
+func (*pipeline) Refresh(int, []published.Hot)   {}
+func (*pipeline) Suspects(int, []published.Hot)  {}
+func (*pipeline) Instances([]published.Instance) {}
 
 // costKeys are keys of two groups. One of them is too long to have parameters.
 var costKeys = []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c1", "GET /t?q=a", "GET /s?p=1&q=a", "GET /s?q=" + strings.Repeat("x", 400) + "~0123456789abcdef0123456789abcdef"}
@@ -175,8 +176,8 @@ func TestCostsOfAllKinds(t *testing.T) {
 				}
 			}
 			need, count := counters[rule].Needs(number, key, a.Start.UnixNano())
-			if known := a.Enter != rules.Unknown; known != need.Known || known && a.Enter != need.Enter || a.Exit != need.Exit || a.Low != count || a.High != count {
-				t.Fatalf("%+v: account of %s by %s: %+v; want %+v and a count of %d", ruleset[rule], key, a.Threshold.Cause(0), a, need, count)
+			if known := a.Enter != published.Unknown; known != need.Known || known && a.Enter != need.Enter || a.Exit != need.Exit || a.Low != count || a.High != count {
+				t.Fatalf("%+v: account of %s by %s: %+v; want %+v and a count of %d", ruleset[rule], key, published.CauseOf(a.Threshold, 0), a, need, count)
 			}
 		}
 	})

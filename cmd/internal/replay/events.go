@@ -6,6 +6,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -30,7 +31,7 @@ type Event struct {
 	Window    float64 `json:"window_seconds"`
 	Unit      string  `json:"unit"` // "requests", "bytes", "ms", "units"
 
-	Cause rules.Cause `json:"-"`
+	Cause published.Cause `json:"-"`
 }
 
 // Send decodes a packet from the collector's sink.
@@ -89,7 +90,7 @@ func (r *replay) decided(v aggregator.Verdict) {
 }
 
 // Publish records a change from the detector.
-func (r *replay) Publish(change rules.Change) {
+func (r *replay) Publish(change published.Change) {
 	r.pending = append(r.pending, change)
 	for _, h := range change.Hot {
 		r.hot[h.Key] = struct{}{}
@@ -107,7 +108,7 @@ func (r *replay) Publish(change rules.Change) {
 }
 
 // relist reports a change in how a key is listed.
-func (r *replay) relist(old, h rules.Hot) {
+func (r *replay) relist(old, h published.Hot) {
 	switch {
 	case h.Spared && !old.Spared:
 		r.emitEvent("spared", h, r.decidedAt)
@@ -121,15 +122,15 @@ func (r *replay) relist(old, h rules.Hot) {
 }
 
 // Refresh does nothing: the counts between changes are not used.
-func (*replay) Refresh(int, []rules.Hot) {}
+func (*replay) Refresh(int, []published.Hot) {}
 
 // Suspects does nothing: there is no fleet whose collectors would send suspects sooner.
-func (*replay) Suspects(int, []rules.Hot) {}
+func (*replay) Suspects(int, []published.Hot) {}
 
 // Instances does nothing: there is only one.
-func (*replay) Instances([]rules.Instance) {}
+func (*replay) Instances([]published.Instance) {}
 
-func (r *replay) emitEvent(event string, h rules.Hot, t time.Time) {
+func (r *replay) emitEvent(event string, h published.Hot, t time.Time) {
 	if r.reports != nil && (event == "hot" || event == "cool") {
 		r.reports.recordEvent(event == "hot", h, t)
 	}
@@ -142,7 +143,7 @@ func (r *replay) emitEvent(event string, h rules.Hot, t time.Time) {
 	}
 	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
 		Threshold: h.Cause.String(), Kind: h.Cause.Kind.String(), Window: h.Cause.Rate.Per.Seconds(), Unit: h.Cause.Unit.String(), Cause: h.Cause}
-	if h.High != rules.Unknown {
+	if h.High != published.Unknown {
 		e.High = &h.High
 	}
 	on(e)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -139,7 +140,7 @@ func (x *explainer) explanationOf(rule *rules.Rule) *Explanation {
 		t := &rule.Hot[i]
 		w := t.Window()
 		e.Thresholds = append(e.Thresholds, Trial{
-			Threshold: t.Cause(rule.Count).String(), Window: (w.Pane * time.Duration(w.Panes)).Seconds(), Pane: w.Pane.Seconds(),
+			Threshold: published.CauseOf(t, rule.Count).String(), Window: (w.Pane * time.Duration(w.Panes)).Seconds(), Pane: w.Pane.Seconds(),
 			Hold: t.Hold.Seconds(), CoolDown: t.CoolDown.Seconds(), Source: t, Steps: []Step{}, Panes: []Pane{},
 		})
 	}
@@ -154,7 +155,7 @@ func (e *Explanation) trial(t *rules.Threshold) *Trial {
 
 // known returns a bound in the form for JSON: nil if it is unknown.
 func known(n int64) *int64 {
-	if n == rules.Unknown {
+	if n == published.Unknown {
 		return nil
 	}
 	return &n

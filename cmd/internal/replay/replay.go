@@ -21,6 +21,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -105,15 +106,15 @@ type replay struct {
 	now     time.Time // time of the newest request; late requests do not turn it back
 	current time.Time // time of the current request
 	first   time.Time
-	pending []rules.Change // changes of the hot set that are not in force yet
+	pending []published.Change // changes of the hot set that are not in force yet
 
 	keys      map[uint64]struct{}
 	hot       map[rules.Key]struct{}
-	listed    map[rules.Key]rules.Hot // last published state
-	decidedAt time.Time               // time of the last decision
-	reports   *reports                // nil if not requested
-	explainer *explainer              // nil if not requested
-	costs     bool                    // whether some rule counts bytes or milliseconds
+	listed    map[rules.Key]published.Hot // last published state
+	decidedAt time.Time                   // time of the last decision
+	reports   *reports                    // nil if not requested
+	explainer *explainer                  // nil if not requested
+	costs     bool                        // whether some rule counts bytes or milliseconds
 	values    *LogValues
 	took      time.Duration // total duration of all requests
 	noBytes   int64
@@ -128,7 +129,7 @@ type replay struct {
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
 		Config: c, keys: make(map[uint64]struct{}), hot: make(map[rules.Key]struct{}),
-		listed: make(map[rules.Key]rules.Hot),
+		listed: make(map[rules.Key]published.Hot),
 	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err

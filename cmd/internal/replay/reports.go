@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -48,7 +49,7 @@ func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
 }
 
 // recordEvent records that a key became hot or cooled.
-func (r *reports) recordEvent(hot bool, h rules.Hot, t time.Time) {
+func (r *reports) recordEvent(hot bool, h published.Hot, t time.Time) {
 	k := r.keys[h.Key]
 	if k == nil {
 		k = &hotSpells{}
@@ -82,7 +83,7 @@ func (r *reports) refused() map[rules.Key]int64 {
 }
 
 // cooling books the refusals of keys whose limit is about to end.
-func (r *reports) cooling(change rules.Change) {
+func (r *reports) cooling(change published.Change) {
 	if len(change.Cool) == 0 {
 		return
 	}
@@ -101,7 +102,7 @@ func (r *reports) closeKey(key rules.Key, refused map[rules.Key]int64) {
 
 // heating starts to count the refusals of keys whose limit has just begun. The guard keeps the
 // count of a key that returns soon, so the earlier refusals are subtracted.
-func (r *reports) heating(change rules.Change) {
+func (r *reports) heating(change published.Change) {
 	if len(change.Hot) == 0 {
 		return
 	}

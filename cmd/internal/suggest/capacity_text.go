@@ -9,7 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // capacityRows is the number of routes in the table of what was seen.
@@ -80,7 +80,7 @@ func WritePools(w io.Writer, from string, pools []*Pool, proposal string) error 
 	fmt.Fprintf(&b, "What hotparam rules suggest finds at %s\n", from)
 	for _, p := range pools {
 		fmt.Fprintf(&b, "\nPool %s: %s on trial, %d held, %d suspected.\n", termtext.Printable(p.Name),
-			hotwords.Plural(p.Keys[string(rules.HoldTrial)], "key"), p.Keys[string(rules.HoldKept)], p.Keys[string(rules.HoldSuspected)])
+			hotwords.Plural(p.Keys[string(published.HoldTrial)], "key"), p.Keys[string(published.HoldKept)], p.Keys[string(published.HoldSuspected)])
 		if err := capacityTable(&b, p.Routes); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -84,7 +85,7 @@ func (m *model) details(r *screenRow, height int) []string {
 }
 
 // operatorWords describes who set a control: the Redis user, and the claimed name.
-func operatorWords(c *rules.Control) string {
+func operatorWords(c *published.Control) string {
 	if c.Claimed == "" {
 		return c.By
 	}
@@ -106,9 +107,9 @@ func (m *model) origins(h *live.HotKey) []string {
 	}
 	kinds := []struct {
 		title   string
-		origins []rules.Origin
+		origins []published.Origin
 	}{{"ROUTES" + in(sampled), top.Routes}, {"INSTANCES" + in(window), top.Instances}, {"CALLERS" + in(sampled), top.Callers}}
-	block := func(title string, origins []rules.Origin, width int) string {
+	block := func(title string, origins []published.Origin, width int) string {
 		lines := []string{termtext.Faint.Render(cellOf(title, width, false))}
 		for _, o := range origins {
 			lines = append(lines, cellOf(fmt.Sprintf("%9s  %s", hotwords.OriginCount(o), termtext.Printable(o.Name)), width, false))

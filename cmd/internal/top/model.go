@@ -10,15 +10,16 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // screenRow is a key on the screen: a hot key, one with an operator's control, or both.
 type screenRow struct {
 	key     rules.Key
-	hot     *live.HotKey   // nil if it is not hot
-	control *rules.Control // nil if there is none
-	lowered string         // rule and key in lower case, for the filter
+	hot     *live.HotKey       // nil if it is not hot
+	control *published.Control // nil if there is none
+	lowered string             // rule and key in lower case, for the filter
 }
 
 // sorting is the order of the rows.
@@ -101,7 +102,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // not expired.
 func (m *model) buildRows() {
 	s := m.snapshot
-	controls := make(map[rules.Key]*rules.Control, len(s.Controls))
+	controls := make(map[rules.Key]*published.Control, len(s.Controls))
 	for i := range s.Controls {
 		if s.Controls[i].Until.After(m.clock()) {
 			controls[s.Controls[i].Key] = &s.Controls[i]
@@ -252,11 +253,11 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case "G", "shift+g", "end":
 		m.choose(len(m.rows) - 1)
 	case "p":
-		m.openPrompt(rules.ControlPin)
+		m.openPrompt(published.ControlPin)
 	case "b":
-		m.openPrompt(rules.ControlBlock)
+		m.openPrompt(published.ControlBlock)
 	case "a":
-		m.openPrompt(rules.ControlAllow)
+		m.openPrompt(published.ControlAllow)
 	case "r":
 		m.openPrompt("")
 	}

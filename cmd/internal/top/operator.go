@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -22,7 +23,7 @@ type operator struct {
 // order is a person's order from the screen. An empty action is a release.
 type order struct {
 	key    rules.Key
-	action rules.ControlAction
+	action published.ControlAction
 	length time.Duration
 	why    string
 }

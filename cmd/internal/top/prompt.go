@@ -11,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -32,7 +33,7 @@ const (
 )
 
 // openPrompt opens the prompt for the selected key. An empty action is a release.
-func (m *model) openPrompt(action rules.ControlAction) {
+func (m *model) openPrompt(action published.ControlAction) {
 	row := m.current()
 	if row == nil || m.busy {
 		return
@@ -42,7 +43,7 @@ func (m *model) openPrompt(action rules.ControlAction) {
 	case action == "" && row.control == nil:
 		m.result = "there is nothing to release: no operator controls this key"
 		return
-	case action == rules.ControlPin && row.hot != nil && row.hot.Limit.IsZero() && row.hot.Mode == rules.ModeWatch:
+	case action == published.ControlPin && row.hot != nil && row.hot.Limit.IsZero() && row.hot.Mode == rules.ModeWatch:
 		m.result, m.failed = "its rule has no limit, so there is nothing to pin it to", true
 		return
 	}
@@ -62,7 +63,7 @@ func (p *prompt) add(text string) {
 		}
 		p.length += text
 	case askWhy:
-		if len(p.why)+len(text) <= rules.MaxControlWhy {
+		if len(p.why)+len(text) <= published.MaxControlWhy {
 			p.why += text
 		}
 	case confirm:
@@ -111,8 +112,8 @@ func (p *prompt) setLength() {
 	switch {
 	case err != nil || !oneUnit.MatchString(text):
 		p.problem = "want a number and a unit: 90s, 10m, 2h"
-	case d < time.Second || d > rules.MaxControlTime:
-		p.problem = fmt.Sprintf("want 1s to %v", rules.MaxControlTime)
+	case d < time.Second || d > published.MaxControlTime:
+		p.problem = fmt.Sprintf("want 1s to %v", published.MaxControlTime)
 	default:
 		p.order.length, p.step = d, askWhy
 	}
@@ -122,11 +123,11 @@ func (p *prompt) setLength() {
 func (p *prompt) what() string {
 	key := termtext.Printable(p.key.String())
 	switch p.action {
-	case rules.ControlPin:
+	case published.ControlPin:
 		return "Pin " + key + " to its rule's limit"
-	case rules.ControlBlock:
+	case published.ControlBlock:
 		return "Block " + key + ": each request for it gets 403"
-	case rules.ControlAllow:
+	case published.ControlAllow:
 		return "Allow " + key + ": its rule does not limit it"
 	}
 	return "Release " + key

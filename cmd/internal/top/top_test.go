@@ -17,6 +17,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/internal/admitted"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -25,11 +26,11 @@ func topKeys(n int) *live.Snapshot {
 	now := time.Now()
 	s := &live.Snapshot{Namespace: "shop", Seq: 1, Read: now, Clock: now, Published: true, InstancesTotal: 3}
 	for i := range n {
-		s.Hot = append(s.Hot, live.HotKey{Hot: rules.Hot{
+		s.Hot = append(s.Hot, live.HotKey{Hot: published.Hot{
 			Key: rules.Key{Rule: "search-terms", Text: fmt.Sprintf("GET /search?q=term%04d", i)},
 			Low: int64(2000 - i), High: int64(2100 - i), Rate: float64(2000 - i), Ratio: float64(i), Since: now.Add(-time.Minute), Until: now.Add(time.Minute),
-			Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}, Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
-			Top: &rules.Attribution{Routes: []rules.Origin{{Name: "GET /search", Count: 100}}, Instances: []rules.Origin{{Name: "api-1", Count: 60}}, Callers: []rules.Origin{{Name: "10.0.0.7\x1b[2J", Count: 9}}},
+			Cause: published.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}, Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
+			Top: &published.Attribution{Routes: []published.Origin{{Name: "GET /search", Count: 100}}, Instances: []published.Origin{{Name: "api-1", Count: 60}}, Callers: []published.Origin{{Name: "10.0.0.7\x1b[2J", Count: 9}}},
 		}})
 	}
 	return s
@@ -189,10 +190,10 @@ func TestTopDetail(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
 	s.Hot[0].Admitted.OnHot = admitted.OnHot{Stored: 1940, Alone: 9, AloneFor: "range"}
-	s.Controls = []rules.Control{
-		{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(10*time.Minute + time.Second), Why: "scraper", By: "ops", Claimed: "ann@laptop"},
-		{Key: rules.Key{Rule: "other", Text: "GET /gone"}, Action: rules.ControlAllow, Until: s.Clock.Add(time.Hour)},
-		{Key: rules.Key{Rule: "other", Text: "GET /over"}, Action: rules.ControlAllow, Until: s.Clock.Add(-time.Second)},
+	s.Controls = []published.Control{
+		{Key: s.Hot[0].Key, Action: published.ControlBlock, Until: s.Clock.Add(10*time.Minute + time.Second), Why: "scraper", By: "ops", Claimed: "ann@laptop"},
+		{Key: rules.Key{Rule: "other", Text: "GET /gone"}, Action: published.ControlAllow, Until: s.Clock.Add(time.Hour)},
+		{Key: rules.Key{Rule: "other", Text: "GET /over"}, Action: published.ControlAllow, Until: s.Clock.Add(-time.Second)},
 	}
 	m, _ := topScreen(120, 40, s)
 	for _, want := range []string{"2 hot", "3 instances", "blocked 10m", "GET /gone", "allowed 59m"} {
@@ -219,10 +220,10 @@ func TestTopDetail(t *testing.T) {
 func TestTopHeld(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
-	for i, stage := range []rules.HoldStage{rules.HoldKept, rules.HoldTrial} {
+	for i, stage := range []published.HoldStage{published.HoldKept, published.HoldTrial} {
 		h := &s.Hot[i].Hot
-		h.Limit, h.Burst, h.Cause = rules.Rate{}, 0, rules.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}
-		h.Hold = &rules.Hold{Pool: "orders-db", Permits: 1, Stage: stage, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4 * time.Millisecond}
+		h.Limit, h.Burst, h.Cause = rules.Rate{}, 0, published.Cause{Kind: rules.Cost, Rate: rules.CostRate, Unit: rules.Millis}
+		h.Hold = &published.Hold{Pool: "orders-db", Permits: 1, Stage: stage, Share: 0.93, Each: 812 * time.Millisecond, Usual: 4 * time.Millisecond}
 	}
 	m, _ := topScreen(120, 40, s)
 	for _, want := range []string{" cost ", " held ", " on trial "} {
@@ -242,7 +243,7 @@ func TestTopOrders(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
 	s.Hot[1].Limit, s.Hot[1].Mode = rules.Rate{}, rules.ModeWatch
-	s.Controls = []rules.Control{{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(time.Minute)}}
+	s.Controls = []published.Control{{Key: s.Hot[0].Key, Action: published.ControlBlock, Until: s.Clock.Add(time.Minute)}}
 	m, orders := topScreen(120, 24, s)
 	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // the typed text replaces 10m
 	if text := topText(m); !strings.Contains(text, "For how long? 10m5m█") || !strings.Contains(text, "want a number and a unit") {
@@ -267,7 +268,7 @@ func TestTopOrders(t *testing.T) {
 	typeKeys(m, "a", "enter", "enter", "y")
 	typeKeys(m, "r", "y")
 	typeKeys(m, "p", "esc")
-	want := []order{{key: s.Hot[0].Key, action: rules.ControlAllow, length: 10 * time.Minute}, {key: s.Hot[0].Key}}
+	want := []order{{key: s.Hot[0].Key, action: published.ControlAllow, length: 10 * time.Minute}, {key: s.Hot[0].Key}}
 	if len(*orders) != 2 || (*orders)[0] != want[0] || (*orders)[1] != want[1] {
 		t.Errorf("the orders are %+v, want %+v", *orders, want)
 	}

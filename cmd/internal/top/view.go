@@ -11,7 +11,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/termtext"
 	"github.com/hotparam/hotparam/internal/hotwords"
-	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // View implements [tea.Model].
@@ -303,7 +303,7 @@ func (m *model) rowLine(r *screenRow, shown []column, keyWidth int, selected boo
 	case selected:
 		line = ">" + line[1:]
 		return lipgloss.NewStyle().Reverse(true).Render(line + strings.Repeat(" ", max(0, m.width-lipgloss.Width(line))))
-	case r.control != nil && r.control.Action == rules.ControlBlock:
+	case r.control != nil && r.control.Action == published.ControlBlock:
 		return termtext.Alarm.Render(line)
 	case r.control != nil:
 		return termtext.Accent.Render(line)

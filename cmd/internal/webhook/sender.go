@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // Sender posts the events of a namespace. Each aggregator has one, and exactly one of them
@@ -51,7 +51,7 @@ func New(client redis.UniversalClient, cfg Config) (*Sender, error) {
 	}
 	cfg = cfg.withDefaults()
 	return &Sender{
-		cfg: cfg, client: client, name: rand.Text(), key: hotkeys.NewLayout(cfg.Namespace).Webhook,
+		cfg: cfg, client: client, name: rand.Text(), key: published.NewLayout(cfg.Namespace).Webhook,
 		http: &http.Client{
 			Transport: cfg.transport,
 			Timeout:   cfg.timeout,

@@ -26,6 +26,7 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/live"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -87,7 +88,7 @@ func happen(t *testing.T, client redis.UniversalClient, run string, from, n int)
 	for i := from; i < from+n; i++ {
 		change := fmt.Sprintf(`{"version":"%s:%d","at":%d,"beat_ms":5000,"hot":[{"rule":"search-terms","key":%q,"rate":1,"ttl_ms":15000,"info":{"low":1,"high":2,"since":1,"until":2,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd"}}],"cool":[]}`,
 			run, i+1, time.Now().UnixMilli(), hotkeytest.Text(i))
-		if err := client.XAdd(t.Context(), &redis.XAddArgs{Stream: hotkeys.NewLayout("shop").Events, Values: []string{"version", "x", "change", change}}).Err(); err != nil {
+		if err := client.XAdd(t.Context(), &redis.XAddArgs{Stream: published.NewLayout("shop").Events, Values: []string{"version", "x", "change", change}}).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

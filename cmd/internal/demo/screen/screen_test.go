@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/cmd/internal/demo"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -36,7 +37,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func demoKey(cik int, rate float64, since time.Duration) demo.CountedKey {
 	return demo.CountedKey{
-		Hot: rules.Hot{
+		Hot: published.Hot{
 			Key:   rules.Key{Rule: "company", Text: fmt.Sprintf("%s?cik=%d", demo.Route, cik)},
 			Rate:  rate,
 			Since: began.Add(since),

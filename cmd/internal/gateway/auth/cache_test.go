@@ -20,6 +20,7 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/cmd/internal/gateway"
 	"github.com/hotparam/hotparam/cmd/internal/gateway/gatewaytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -156,11 +157,11 @@ func openShop(t testing.TB, name string, burst int, texts map[string]string) *sh
 }
 
 func (s *shop) heat(value string) {
-	var hot []rules.Hot
+	var hot []published.Hot
 	for _, method := range []string{"GET", "HEAD", "POST"} {
-		hot = append(hot, rules.Hot{Key: rules.Key{Rule: "q", Text: method + " /search?q=" + value}, Until: time.Now().Add(time.Hour)})
+		hot = append(hot, published.Hot{Key: rules.Key{Rule: "q", Text: method + " /search?q=" + value}, Until: time.Now().Add(time.Hour)})
 	}
-	s.Guard.Guard().HotSet().Update(value, rules.Change{Hot: hot})
+	s.Guard.Guard().HotSet().Update(value, published.Change{Hot: hot})
 }
 
 // get sends a request with these headers (name, value), and returns what the application saw. The body

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/cmd/internal/gateway"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -19,13 +20,13 @@ func TestSteps(t *testing.T) {
   - {id: q, match: {route: "/search"}, by: [q], hot: 1000000/s, limit: {rate: 1/1h, burst: 1}, on_hot: {cache: 1s}}
   - {id: each, match: {route: "/search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
 `, gateway.DoorConfig{})
-	var hot []rules.Hot
+	var hot []published.Hot
 	for _, method := range []string{"GET", "POST"} {
-		hot = append(hot, rules.Hot{
+		hot = append(hot, published.Hot{
 			Key: rules.Key{Rule: "q", Text: method + " /search?q=hot"}, Until: time.Now().Add(time.Hour), Limit: rules.Rate{N: 1, Per: time.Hour}, Burst: 1,
 		})
 	}
-	f.Guard.Guard().HotSet().Update("1", rules.Change{Hot: hot})
+	f.Guard.Guard().HotSet().Update("1", published.Change{Hot: hot})
 	ask := func(endpoint, method, value string) (passes, hot bool) {
 		t.Helper()
 		r := f.send("GET "+endpoint, "X-Original-Method: "+method, "X-Original-URI: /search?q="+value, "X-Forwarded-Method: "+method, "X-Forwarded-Uri: /search?q="+value)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam/cmd/internal/gateway"
 	"github.com/hotparam/hotparam/cmd/internal/gateway/gatewaytest"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -302,7 +303,7 @@ func TestSteps(t *testing.T) {
 	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(
 		`{id: q, match: {route: "GET /"}, by: [q], hot: 1000000/s, limit: {rate: 1000/s, scope: instance}, on_hot: {cache: 1s}}`, `{id: each, match: {route: "GET /"}, by: [q], limit: {rate: 1/1h, burst: 1}}`,
 	), gateway.Config{}), gateway.DoorConfig{})
-	f.Guard.Guard().HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "q", Text: "GET /?q=hot"}, Until: time.Now().Add(time.Hour)}}})
+	f.Guard.Guard().HotSet().Update("1", published.Change{Hot: []published.Hot{{Key: rules.Key{Rule: "q", Text: "GET /?q=hot"}, Until: time.Now().Add(time.Hour)}}})
 	for _, x := range []struct {
 		step, value string
 		allowed     bool

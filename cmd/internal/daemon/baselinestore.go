@@ -1,4 +1,4 @@
-package hotkeys
+package daemon
 
 import (
 	"context"
@@ -10,30 +10,30 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keepBaselines is how long an hour is kept: it is still compared with the same hour a week
+// baselineLife is how long an hour is kept: it is still compared with the same hour a week
 // later.
-const keepBaselines = (8*24 + 3) * time.Hour
+const baselineLife = (8*24 + 3) * time.Hour
 
-// Baselines keeps hourly counts of keys in Redis: a hash for each hour, with a field for each
-// part of the keys. Its Redis keys do not have the prefix of a [Layout], which instances may
-// read.
-type Baselines struct {
+// baselineStore keeps hourly counts of keys in Redis: a hash for each hour, with a field for each
+// part of the keys. Its Redis keys do not have the prefix of a [published.Layout],
+// which instances may read.
+type baselineStore struct {
 	client redis.UniversalClient
 	prefix string
 }
 
-// NewBaselines returns the baselines of a namespace.
-func NewBaselines(client redis.UniversalClient, namespace string) (*Baselines, error) {
+// newBaselineStore returns the baselines of a namespace.
+func newBaselineStore(client redis.UniversalClient, namespace string) (*baselineStore, error) {
 	if !rules.ValidNamespace(namespace) {
 		return nil, fmt.Errorf("baselines: namespace %q: want [A-Za-z0-9_-]+", namespace)
 	}
-	return &Baselines{client, "hotparam-days:{" + namespace + "}:"}, nil
+	return &baselineStore{client, "hotparam-days:{" + namespace + "}:"}, nil
 }
 
-func (b *Baselines) key(hour int64) string { return fmt.Sprint(b.prefix, hour) }
+func (b *baselineStore) key(hour int64) string { return fmt.Sprint(b.prefix, hour) }
 
 // Read returns the stored values of some hours, by part. Hours are counted from the Unix epoch.
-func (b *Baselines) Read(ctx context.Context, hours []int64) (map[int64]map[string][]byte, error) {
+func (b *baselineStore) Read(ctx context.Context, hours []int64) (map[int64]map[string][]byte, error) {
 	answers := make([]*redis.MapStringStringCmd, len(hours))
 	_, err := b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, hour := range hours {
@@ -56,10 +56,10 @@ func (b *Baselines) Read(ctx context.Context, hours []int64) (map[int64]map[stri
 }
 
 // Write stores the value of a part in an hour, and replaces the one before.
-func (b *Baselines) Write(ctx context.Context, hour int64, part string, value []byte) error {
+func (b *baselineStore) Write(ctx context.Context, hour int64, part string, value []byte) error {
 	_, err := b.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, b.key(hour), part, value)
-		p.PExpire(ctx, b.key(hour), keepBaselines)
+		p.PExpire(ctx, b.key(hour), baselineLife)
 		return nil
 	})
 	return err

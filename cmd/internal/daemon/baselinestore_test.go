@@ -1,4 +1,4 @@
-package hotkeys
+package daemon
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestBaselinesInRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b, err := NewBaselines(clientAs(t, server.URL(), "hotparam-writer"), "shop")
+	b, err := newBaselineStore(clientAs(t, server.URL(), "hotparam-writer"), "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +45,10 @@ func TestBaselinesInRedis(t *testing.T) {
 	if err != nil || len(read[999]) != 0 || fmt.Sprint(read[1000]) != fmt.Sprint(map[string][]byte{"statsd/0-2": value, "statsd/1-2": value}) {
 		t.Fatalf("%v, %v", read, err)
 	}
-	if ttl := admin.PTTL(ctx, b.key(1000)).Val(); ttl <= 8*24*time.Hour || ttl > keepBaselines {
+	if ttl := admin.PTTL(ctx, b.key(1000)).Val(); ttl <= 8*24*time.Hour || ttl > baselineLife {
 		t.Errorf("it ends in %v", ttl)
 	}
-	asReader, _ := NewBaselines(clientAs(t, server.URL(), "hotparam-reader"), "shop")
+	asReader, _ := newBaselineStore(clientAs(t, server.URL(), "hotparam-reader"), "shop")
 	if read, err := asReader.Read(ctx, []int64{1000}); err == nil {
 		t.Errorf("an instance reads %v", read)
 	}
@@ -65,10 +65,10 @@ func TestBaselinesInRedis(t *testing.T) {
 }
 
 // testAway reads with a client whose server is unavailable.
-func testAway(b *Baselines) error {
+func testAway(b *baselineStore) error {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = client.Close() }()
-	away := &Baselines{client, b.prefix}
+	away := &baselineStore{client, b.prefix}
 	_, err := away.Read(context.Background(), []int64{1000})
 	return errors.Join(err, away.Write(context.Background(), 1, "x", nil))
 }

@@ -1,16 +1,22 @@
-package permits
+// Package permitline is the line of callers that wait for permits of an object with a rate, for the
+// objects of packages permits and redislimiter.
+package permitline
 
 import (
 	"container/list"
 	"context"
+	"errors"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Line is the queue of this process's callers that wait for the permits of an object, for
-// implementations of [RateLimiter]. Only the first waiter of a client asks, when its permits are
+// ErrNone means that a caller wants no permit.
+var ErrNone = errors.New("permits: less than one permit")
+
+// Line is the queue of this process's callers that wait for the permits of an object. Only the first waiter of a client asks, when its permits are
 // due. It starts no goroutine. The fields are set before the first use.
 type Line struct {
 	// Take takes n permits for a client if they are available and before is empty: the permits that
@@ -75,7 +81,7 @@ func (l *Line) Acquire(ctx context.Context, client string, n int64, timeout time
 			again.Reset(l.pause(wait))
 		case left <= -lateness:
 			return false, nil
-		case timeout == noEnd: // a waiter that becomes the first is woken
+		case timeout == math.MaxInt64: // a waiter that becomes the first is woken
 			again.Stop()
 		default:
 			again.Reset(left + lateness)

@@ -1,8 +1,8 @@
-package hotkeys
+package published
 
 // Layout holds the names of a namespace's keys in Redis. All names share one hash tag,
 // so that one script can access them all in a cluster. See docs/design/redis.md for the
-// contents, and package internal/published for the encoding.
+// contents.
 type Layout struct {
 	Hot       string // ZSET: member "rule key", score requests per second now
 	Info      string // HASH: the same member → JSON
@@ -58,14 +58,3 @@ func NewLayout(namespace string) Layout {
 		Webhook: prefix + "webhook",
 	}
 }
-
-// keys returns the KEYS of an owner's scripts, in the order in which common.lua unpacks them.
-func (l Layout) keys(owner string) []string {
-	return []string{l.Hot, l.Info, l.Version, l.Owners, l.Beat, l.Events, l.Schema, l.Suspects, l.Suspects + ":" + owner, l.Instances}
-}
-
-// summary returns the key of an owner's summary. No owner has a colon in its name.
-func (l Layout) summary(owner string) string { return l.Suspects + ":near:" + owner }
-
-// snapshot returns the key of an owner's snapshot.
-func (l Layout) snapshot(owner string) string { return l.Snapshots + owner }

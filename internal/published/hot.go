@@ -1,13 +1,17 @@
-package rules
+package published
 
-import "time"
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
 
 // Unknown is the value of a bound that is unknown because of a loss on the way.
 const Unknown int64 = -1
 
 // Hot is a hot key, in the form that the detector reports and publishes.
 type Hot struct {
-	Key
+	rules.Key
 	// Low and High bound the key's count in the window of Cause. Low is the count that was
 	// reported; High adds the count that losses may have hidden. High may be [Unknown].
 	Low, High int64
@@ -34,11 +38,11 @@ type Hot struct {
 	// renewed.
 	Since, Until time.Time
 	// Limit and Burst are the rule's limit of a hot key. Zero means that the key is only watched.
-	Limit Rate
+	Limit rules.Rate
 	Burst int64
-	Mode  Mode
+	Mode  rules.Mode
 	// Scope selects the instances that share the limit. Empty means ScopeInstance.
-	Scope Scope
+	Scope rules.Scope
 	// Usual reports whether the count is normal for the key. It is if the key is on nine tenths of
 	// its route's requests, or if its count is not far above its mean of ten windows. A usual key
 	// never hides an unusual one.
@@ -55,7 +59,7 @@ type Hot struct {
 	Pinned bool
 	// Top lists where the traffic comes from. Nil means not known.
 	Top *Attribution
-	// Hold says how a key that is hot by its [Cost] is held, and why. Nil for other keys.
+	// Hold says how a key that is hot by its [rules.Cost] is held, and why. Nil for other keys.
 	Hold *Hold
 	// Released is why a key with a Hold has cooled, in words for people. Empty for other keys.
 	Released string
@@ -78,10 +82,10 @@ type FleetOutcomes struct {
 	Gone Outcomes
 }
 
-// Hold is the treatment of a key that is hot by its [Cost], and the evidence for it. It is
+// Hold is the treatment of a key that is hot by its [rules.Cost], and the evidence for it. It is
 // immutable.
 type Hold struct {
-	// Pool is what the key takes the time of: see [Rule.Pool].
+	// Pool is what the key takes the time of: see [rules.Rule.Pool].
 	Pool string
 	// Permits is the number of requests of all held keys of the pool together that are served at a
 	// time, over all instances. Zero serves none.
@@ -138,25 +142,13 @@ type Origin struct {
 	Over  int64
 }
 
-// Mode is the treatment of the requests of a hot key.
-type Mode string
-
-// Modes of a hot key.
-const (
-	ModeLimit  Mode = "limit"  // requests over the limit are refused
-	ModeShadow Mode = "shadow" // requests over the limit are counted, and pass
-	ModeWait   Mode = "wait"   // requests over the limit wait for their turn, and are refused if that takes too long
-	ModeServe  Mode = "serve"  // requests over the limit get a response that replaces the handler's
-	ModeWatch  Mode = "watch"  // the rule has no limit
-)
-
 // Fleet is published by the aggregator in addition to the hot set, so that each instance can
 // judge its own counts.
 type Fleet struct {
 	// Instances is the number of instances that send counts. Zero means not known.
 	Instances int
 	// Suspects are keys that may be hot, but that the counts do not decide yet.
-	Suspects []Key
+	Suspects []rules.Key
 }
 
 // Instance is a process that sends counts, with the time when it was last heard.
