@@ -23,7 +23,7 @@ func TestHoldWhenAway(t *testing.T) {
 	f := open(t, holding(server.URL(), statsd, "1h"), WithName("a"))
 	stop := publish(t, server.URL(), "shop", nil, "GET /search?q=phone", "GET /search?q=lamp")
 	f.await("two hot keys", func() bool { return len(f.HotKeys()) == 2 })
-	if n := f.passes(10, "/search?q=phone"); n != 2 {
+	if n := f.passes(10, "/search?q=phone"); n > 2 || n < 2-f.unanswered() {
 		t.Errorf("%d of 10 requests of a hot key passed, want a burst of 2", n)
 	}
 	stop()

@@ -98,6 +98,13 @@ func (f *fixture) passes(n int, url string) (passed int) {
 	return passed
 }
 
+// unanswered returns how many calls to Redis had no answer in time. Each may have taken a permit for
+// a request that did not pass, or let one pass without.
+func (f *fixture) unanswered() int {
+	s := f.Stats()
+	return int(s.Backend.TimedOut + s.Fleet.Failures)
+}
+
 // await waits until a condition holds.
 func (f *fixture) await(what string, condition func() bool) {
 	f.t.Helper()

@@ -113,12 +113,7 @@ func TestRecipeOfLogins(t *testing.T) {
 		req.Header.Set("Content-Type", contentType)
 		return statusOf(handler, req, "", addr)
 	}
-	// An ask that Redis answers too late may take a permit for a request that did not pass, or let
-	// one pass without.
-	off := func(n, want int) bool {
-		late := int(f.Stats().Backend.TimedOut)
-		return n < want-late || n > want+late
-	}
+	off := func(n, want int) bool { return n < want-f.unanswered() || n > want+f.unanswered() }
 	i := 0
 	guess := func(contentType, body string) func() int {
 		return func() int {
