@@ -154,7 +154,7 @@ func (d *detector) add(k *accuracyKey) {
 	d.Count(decode.Count{Hash: rules.Hash(k.raw), Text: k.raw, N: 1, When: d.now})
 }
 
-func (d *detector) hot() []string { return d.published.hot }
+func (d *detector) hot() []string { return d.reported.hot }
 
 // reported records the keys that became hot.
 type reported struct{ hot []string }

@@ -95,7 +95,7 @@ func count(b *testing.B, packets [][]byte) {
 		before := heap()
 		r := testRules(b, "*", rules.Rate{N: 9 * rules.MaxRate, Per: 10 * time.Second}, nil)
 		decoder := decode.NewDecoder(r, wire.Plain)
-		detector := aggregator.NewDetector(aggregator.DetectorConfig{Rules: r, Publisher: &published{}, Lag: decode.DefaultLag})
+		detector := aggregator.NewDetector(aggregator.DetectorConfig{Rules: r, Publisher: &reported{}, Lag: decode.DefaultLag})
 		now := time.Now()
 		n := 0
 		ingest(b, packets, func(p []byte) {
