@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/middleware"
 )
 
 // sample returns the value of a series, and whether it exists.
@@ -138,7 +139,7 @@ func TestOnHotMetrics(t *testing.T) {
 	}
 	wantSample(t, f, 4, "requests_total", "decision=shared", "rule=items")
 	wantSample(t, f, 3, "requests_total", "decision=within", "rule=items")
-	if got, want := f.HotKeys()[0].OnHot, (published.OnHotCounts{Stored: 4, Alone: 2, AloneFor: "cookie"}); got != want {
+	if got, want := f.HotKeys()[0].OnHot, (middleware.OnHotCounts{Stored: 4, Alone: 2, AloneFor: "cookie"}); got != want {
 		t.Errorf("the key has %+v, want %+v", got, want)
 	}
 }

@@ -27,7 +27,7 @@ type mismatch struct {
 	log       *slog.Logger
 	namespace string
 	name      string // the instance's name; empty if the aggregator does not learn it
-	hotKeys   func() []published.Hot
+	hotKeys   func() []middleware.HotKey
 	rules     func() *rules.Rules // the rules in force
 	every     time.Duration
 
@@ -48,13 +48,7 @@ const (
 func newMismatch(client redis.UniversalClient, log *slog.Logger, guard *middleware.Guard, file *rulesfile.Follower, name string) *mismatch {
 	m := &mismatch{
 		client: client, log: log, namespace: file.Rules().Namespace, every: lookEvery,
-		hotKeys: func() (hot []published.Hot) {
-			for _, key := range guard.HotKeys() {
-				hot = append(hot, key.Hot)
-			}
-			return hot
-		},
-		rules: file.Rules,
+		hotKeys: guard.HotKeys, rules: file.Rules,
 	}
 	// Names do not arrive by Graphite or by a StatsD server that is not ours.
 	if a := file.Start.Aggregator.WithDefaults(); a.Source == config.SourceKafka || *file.Start.StatsD.WithDefaults(a).Meta {

@@ -182,7 +182,7 @@ func TestThresholdsChange(t *testing.T) {
 	f.write(shop(url, statsd, fmt.Sprintf(rule, "40/10s"))) // the key stays hot
 	f.await("the lower threshold", func() bool {
 		hot := f.HotKeys()
-		return len(hot) == 1 && hot[0].Cause.Rate.N == 40
+		return len(hot) == 1 && hot[0].Cause == "40/10s"
 	})
 	if n := f.passes(20, "/search?q=phone"); n != 0 {
 		t.Errorf("%d of 20 passed by the changed rule: what was taken was forgiven", n)

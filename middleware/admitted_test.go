@@ -122,7 +122,7 @@ func testAdmittedOnHot(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", got, more, want)
 	}
 	for _, key := range f.HotKeys() {
-		if key.Rule == "key" && (key.OnHot != counts || key.Passed != 4) {
+		if key.Rule == "key" && (key.OnHot != OnHotCounts(counts) || key.Passed != 4) {
 			t.Errorf("%+v", key)
 		}
 	}

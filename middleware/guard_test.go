@@ -96,7 +96,7 @@ func TestFlapGrantsNoBurst(t *testing.T) {
 func TestOnSwap(t *testing.T) {
 	var versions []string
 	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
-		WithOnSwap(func(version string, hot []published.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
+		WithOnSwap(func(version string, hot []HotKey) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
 	replaceHot(f.hot, "x:", []published.Hot{{Key: rules.Key{Rule: "r", Text: "GET /"}}})
 	if len(versions) != 1 || versions[0] != "x:1" {
 		t.Errorf("%q", versions)

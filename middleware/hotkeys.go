@@ -14,22 +14,51 @@ import (
 // HotSet returns the writing side of the guard's set of hot keys, for a hotkeys.Watcher.
 func (g *Guard) HotSet() hotset.Writer { return g.hot }
 
-// HotKey is a hot key with the numbers of its passed and refused requests in this process
-// since it became hot.
+// HotKey is a hot key, and what became of its requests in this process since it became hot.
 type HotKey struct {
-	published.Hot
+	rules.Key
+	Cause string // the threshold in a few words: "200/s", "20%/1m" of the route, "8x/1m" over the baseline
+	// Low and High bound the key's count in the window of that threshold. High is -1 if counts were
+	// lost on the way and no bound is known.
+	Low, High int64
+	Rate      float64 // recent rate per second, in the unit of the rule
+	// Limit and Burst are the rule's limit of a hot key. Zero means that the key is only watched.
+	Limit rules.Rate
+	Burst int64
+	Mode  rules.Mode
+	Scope rules.Scope // empty means [rules.ScopeInstance]
+	// Since is when the count reached the threshold. Until is when the key cools unless the
+	// aggregator renews it.
+	Since, Until time.Time
+	Local        bool // found hot by this process alone
+	Spared       bool // not limited, since the count is usual for the key
+	Pinned       bool // held to its limit by an operator
+
 	Passed, Refused int64
-	OnHot           published.OnHotCounts // in neither Passed nor Refused, apart from those in Alone
+	OnHot           OnHotCounts // in neither Passed nor Refused, apart from those in Alone
 }
 
-// HotKeys returns the keys that are hot now, the highest rate first. Local is set for keys
-// that only this instance has found hot.
-func (g *Guard) HotKeys() []HotKey {
+// OnHotCounts count the requests of a hot key whose rule has on_hot.
+type OnHotCounts struct {
+	Stored, Joined int64 // answered from memory, and by the answer to an identical request under way
+	Alone          int64 // not for sharing: answered as without on_hot
+	// AloneFor is the reason of the last request in Alone, such as "set-cookie", or empty.
+	AloneFor string
+}
+
+// HotKeys returns the keys that are hot now, the highest rate first.
+func (g *Guard) HotKeys() []HotKey { return g.hotKeys(g.hot.All()) }
+
+func (g *Guard) hotKeys(hot []published.Hot) []HotKey {
 	var keys []HotKey
-	for _, h := range g.hot.All() {
-		key := HotKey{Hot: h}
+	for i := range hot {
+		h := &hot[i]
+		key := HotKey{
+			Key: h.Key, Cause: h.Cause.String(), Low: h.Low, High: h.High, Rate: h.Rate, Limit: h.Limit, Burst: h.Burst, Mode: h.Mode, Scope: h.Scope,
+			Since: h.Since, Until: h.Until, Local: h.Local, Spared: h.Spared, Pinned: h.Pinned,
+		}
 		if state := g.stateOf(h.Key); state != nil {
-			key.Passed, key.Refused, key.OnHot = state.passed.Load(), state.refused.Load(), state.onHot()
+			key.Passed, key.Refused, key.OnHot = state.passed.Load(), state.refused.Load(), OnHotCounts(state.onHot())
 		}
 		keys = append(keys, key)
 	}

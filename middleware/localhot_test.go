@@ -208,7 +208,7 @@ func TestWithoutLocal(t *testing.T) {
 // The collector is steered by published keys, not by marks.
 func TestSteers(t *testing.T) {
 	var swaps [][]string
-	opt := WithOnSwap(func(_ string, hot []published.Hot) {
+	opt := WithOnSwap(func(_ string, hot []HotKey) {
 		var keys []string
 		for _, h := range hot {
 			keys = append(keys, h.Key.String())

@@ -72,7 +72,7 @@ func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Gu
 			g.localHot.updatePublished(hot)
 			g.noteHot(len(hot) > 0)
 			if g.opts.onSwap != nil {
-				g.opts.onSwap(version, hot)
+				g.opts.onSwap(version, g.hotKeys(hot))
 			}
 		},
 		OnFleet: g.localHot.updateFleet,

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
@@ -32,7 +31,7 @@ type options struct {
 	client     *rules.Client // nil if the rules' Client is used
 	clock      func() time.Duration
 	maxKeys    int
-	onSwap     func(version string, hot []published.Hot)
+	onSwap     func(version string, hot []HotKey)
 	log        *slog.Logger
 
 	algorithms map[rules.Algorithm]limiter.Algorithm
@@ -131,8 +130,8 @@ func WithClock(now func() time.Duration) Option { return func(o *options) { o.cl
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
 // WithOnSwap sets f, which is called whenever the set of hot keys of this process has
-// changed. f must be quick, and must not keep or change the slice.
-func WithOnSwap(f func(version string, hot []published.Hot)) Option {
+// changed. f must be quick.
+func WithOnSwap(f func(version string, hot []HotKey)) Option {
 	return func(o *options) { o.onSwap = f }
 }
 

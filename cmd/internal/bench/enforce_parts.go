@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -84,7 +83,7 @@ func (in *burstInstance) bursts(l *link) error {
 }
 
 // swapped records the time at which the awaited key came into the hot set.
-func (in *burstInstance) swapped(_ string, hot []published.Hot) {
+func (in *burstInstance) swapped(_ string, hot []middleware.HotKey) {
 	a := in.await.Load()
 	if a == nil || a.hotSince.Load() != 0 {
 		return

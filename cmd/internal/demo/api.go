@@ -14,7 +14,6 @@ import (
 	"github.com/hotparam/hotparam/cmd/internal/httpserve"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/sharing"
 	"github.com/hotparam/hotparam/rules"
@@ -90,7 +89,7 @@ func (d *Demo) newLimitedAPI(ctx context.Context, n int, ruleset *rules.Rules, d
 		return nil, errors.Join(err, sink.Close())
 	}
 	err = d.attach(a, sink, ruleset,
-		middleware.WithOnSwap(func(_ string, hot []published.Hot) { d.exact.inForce(n, hot, time.Now()) }),
+		middleware.WithOnSwap(func(_ string, hot []middleware.HotKey) { d.exact.inForce(n, hot, time.Now()) }),
 		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, decision rules.Decision) {
 			d.exact.refused(keyOf(r))
 			middleware.Refuse(w, r, decision)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -122,7 +122,7 @@ func (e *exact) refused(text string) {
 }
 
 // inForce records the keys that an instance limits from now on.
-func (e *exact) inForce(instance int, hot []published.Hot, now time.Time) {
+func (e *exact) inForce(instance int, hot []middleware.HotKey, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before, in := e.force[instance], make(map[string]bool, len(hot))

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,7 +33,7 @@ func arrive(e *exact, key string, from time.Time, n int, step time.Duration) (la
 
 func limit(e *exact, key string, since, at time.Time) {
 	for i := range Instances {
-		e.inForce(i, []published.Hot{{Key: rules.Key{Rule: "company", Text: key}, Since: since}}, at.Add(time.Duration(i)*ms))
+		e.inForce(i, []middleware.HotKey{{Key: rules.Key{Rule: "company", Text: key}, Since: since}}, at.Add(time.Duration(i)*ms))
 	}
 }
 
@@ -128,8 +128,8 @@ func TestUnenforced(t *testing.T) {
 		{"never limited", func(e *exact) { arrive(e, "k", epoch, 10, ms) }, 1},
 		{"on two of three", func(e *exact) {
 			arrive(e, "k", epoch, 10, ms)
-			e.inForce(0, []published.Hot{{Key: rules.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
-			e.inForce(1, []published.Hot{{Key: rules.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
+			e.inForce(0, []middleware.HotKey{{Key: rules.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
+			e.inForce(1, []middleware.HotKey{{Key: rules.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
 		}, 1},
 		{"at the edge", func(e *exact) { arrive(e, "k", epoch, 10, 100*ms) }, 0},
 		{"below", func(e *exact) { arrive(e, "k", epoch, 9, ms) }, 0},
