@@ -17,29 +17,38 @@ import (
 const (
 	lowestPort  = 15_000
 	highestPort = 32_000
+	blockSize   = 50
 )
 
-var handedOut sync.Map // ports
+// block is where this process takes its ports from. No two processes have the same block: each
+// listens on the first port of its own until it ends.
+var block struct {
+	sync.Mutex
+	next, end int
+	held      []net.Listener
+}
 
-// FreePort returns a port that is free on 127.0.0.1 for both TCP and UDP, and that this process
-// has not received before. Another process may still take it first, so the caller must be ready
-// to try another.
+// FreePort returns a port that is free on 127.0.0.1 for both TCP and UDP, and that no test has
+// received before. A program that takes part in no test may still take it first.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
+	block.Lock()
+	defer block.Unlock()
 	for range 1000 {
-		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if takePort(port) {
-			return port
+		for ; block.next < block.end; block.next++ {
+			if IsFree(block.next) {
+				block.next++
+				return block.next - 1
+			}
+		}
+		first := lowestPort + blockSize*rand.IntN((highestPort-lowestPort)/blockSize)
+		if held, err := net.Listen("tcp", Loopback(first)); err == nil {
+			block.held = append(block.held, held)
+			block.next, block.end = first+1, first+blockSize
 		}
 	}
 	tb.Fatal("testenv: no free port found on 127.0.0.1 in 1000 tries")
 	return 0
-}
-
-// takePort takes a port, if it is free.
-func takePort(port int) bool {
-	_, taken := handedOut.LoadOrStore(port, true)
-	return !taken && IsFree(port)
 }
 
 // IsFree reports whether a port is free on 127.0.0.1 for both TCP and UDP.
