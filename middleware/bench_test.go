@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/yardstick"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -44,29 +45,14 @@ func BenchmarkFloor(b *testing.B) {
 	counts := make(map[uint64]*atomic.Int64, benchKeys)
 	var buf [64]byte
 	for i := range benchKeys {
-		counts[maphash.Bytes(seed, canonicalByHand(buf[:0], fmt.Sprintf("q=%d&b=2", i)))] = new(atomic.Int64)
+		counts[maphash.Bytes(seed, yardstick.SortTwo(buf[:0], fmt.Sprintf("q=%d&b=2", i)))] = new(atomic.Int64)
 	}
 	queries := benchQueries("q=%d&b=2")
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		key := canonicalByHand(buf[:0], queries[i&(len(queries)-1)])
+		key := yardstick.SortTwo(buf[:0], queries[i&(len(queries)-1)])
 		counts[maphash.Bytes(seed, key)].Add(1)
 	}
-}
-
-// canonicalByHand sorts a query that is known to have two parameters, with nothing to decode.
-func canonicalByHand(dst []byte, query string) []byte {
-	amp := 0
-	for query[amp] != '&' {
-		amp++
-	}
-	first, second := query[:amp], query[amp+1:]
-	if second < first {
-		first, second = second, first
-	}
-	dst = append(dst, first...)
-	dst = append(dst, '&')
-	return append(dst, second...)
 }
 
 // benchCases are requests whose keys are not hot.

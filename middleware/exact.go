@@ -131,7 +131,7 @@ func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op)
 	return limiter.Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 }
 
-// backendAsker asks the backend on behalf of waiting requests, as for an [backendClaim].
+// backendAsker asks the backend on behalf of waiting requests, as for a [backendClaim].
 type backendAsker struct {
 	guard *Guard
 	spec  *limitSpec

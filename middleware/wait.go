@@ -59,7 +59,7 @@ func (r *request) waitForDelay() bool {
 		t := &p.turns[i]
 		select {
 		case <-t.waiter.Done():
-			if d, _ := t.waiter.Denied(); d != nil { // neither an backendAsker nor a stock returns errors
+			if d, _ := t.waiter.Denied(); d != nil { // neither a backendAsker nor a stock returns errors
 				d.Rule = t.rule.ID
 				r.addDenial(&t.claim, d)
 				return false

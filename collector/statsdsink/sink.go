@@ -41,8 +41,8 @@ func (s *sink) sends(r *sinkRule, c *collector.Count) bool {
 	return s.Capabilities().Groups || !base.IsAgain(c.Text) && !(r.overlaps && base.IsTotal(c.Text))
 }
 
-// New returns a sink that writes StatsD lines. It dials no address: Send does, and dials again after errors and, over
-// UDP, periodically. So no receiver need exist yet.
+// New returns a sink that writes StatsD lines. It dials no address: Send does, and dials again after
+// errors and, over UDP, periodically. So no receiver need exist yet.
 func New(c Config) (collector.Sink, error) {
 	if c.Instance == "" {
 		c.Instance = collector.DefaultInstance()

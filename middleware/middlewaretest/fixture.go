@@ -212,9 +212,9 @@ func newGate() *handlerGate {
 	return &handlerGate{entered: make(chan struct{}, 16), open: make(chan struct{})}
 }
 
-// wait holds a handler until the gate opens. The end of the request's context does not end it. It
-// ends by itself when the case has failed for long: a case that waits for what must come while the
-// handler runs would otherwise see what comes after it.
+// wait holds a handler until the gate opens. The end of the request's context does not end it. If the
+// gate stays shut, wait ends long after the case has failed. A case that waits for something to happen
+// while the handler runs must not see what happens at its end.
 func (g *handlerGate) wait() {
 	g.entered <- struct{}{}
 	select {

@@ -15,8 +15,8 @@ import (
 const baselineLife = (8*24 + 3) * time.Hour
 
 // baselineStore keeps hourly counts of keys in Redis: a hash for each hour, with a field for each
-// part of the keys. Its Redis keys do not have the prefix of a [published.Layout],
-// which instances may read.
+// part of the keys. Its Redis keys do not have the prefix of a [published.Layout], which instances
+// may read.
 type baselineStore struct {
 	client redis.UniversalClient
 	prefix string

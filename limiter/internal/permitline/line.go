@@ -16,8 +16,9 @@ import (
 // ErrNone means that a caller wants no permit.
 var ErrNone = errors.New("permits: less than one permit")
 
-// Line is the queue of this process's callers that wait for the permits of an object. Only the first waiter of a client asks, when its permits are
-// due. It starts no goroutine. The fields are set before the first use.
+// Line is the queue of this process's callers that wait for the permits of an object. Only the first
+// waiter of a client asks, when its permits are due. It starts no goroutine. The fields are set before
+// the first use.
 type Line struct {
 	// Take takes n permits for a client if they are available and before is empty: the permits that
 	// the waiters before the caller want, in their order. Otherwise, if the caller waits, it returns
