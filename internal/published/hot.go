@@ -9,6 +9,14 @@ import (
 // Unknown is the value of a bound that is unknown because of a loss on the way.
 const Unknown int64 = -1
 
+// Plus adds bounds. Either may be [Unknown].
+func Plus(a, b int64) int64 {
+	if a == Unknown || b == Unknown {
+		return Unknown
+	}
+	return a + b
+}
+
 // Hot is a hot key, in the form that the detector reports and publishes.
 type Hot struct {
 	rules.Key

@@ -34,15 +34,7 @@ func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int
 func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
 	low, high = w.heardBound(hash, text, sum, end, panes)
 	before, misplaced := w.fromBefore(hash, end, panes)
-	return max(0, low-misplaced), plus(high, before)
-}
-
-// plus adds bounds. Either may be [published.Unknown].
-func plus(a, b int64) int64 {
-	if a == published.Unknown || b == published.Unknown {
-		return published.Unknown
-	}
-	return a + b
+	return max(0, low-misplaced), published.Plus(high, before)
 }
 
 // heardBound bounds a key's count without the counts of another process.

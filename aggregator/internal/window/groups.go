@@ -195,7 +195,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	lacks, later := g.fromBefore(w, last)
 	if g.again > 0 || g.resumed.hasAgain() { // the missing counts may reduce a total
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
-		later, lacks = later+max(0, lacks), plus(lacks, later)
+		later, lacks = later+max(0, lacks), published.Plus(lacks, later)
 		if lacks == published.Unknown && g.resumed != nil {
 			low = 0
 		}

@@ -119,7 +119,7 @@ func (h *History) span(hash uint64, text []byte, end, first int64, k *resumedKey
 		return low, high
 	}
 	lacks, later := k.lacks(end, first)
-	return max(0, low-later), plus(high, lacks)
+	return max(0, low-later), published.Plus(high, lacks)
 }
 
 // Save returns the history of the key of entry i of the window, for a history that continues in

@@ -2,14 +2,6 @@ package history
 
 import "github.com/hotparam/hotparam/internal/published"
 
-// plus adds bounds. Either may be [published.Unknown].
-func plus(a, b int64) int64 {
-	if a == published.Unknown || b == published.Unknown {
-		return published.Unknown
-	}
-	return a + b
-}
-
 // plusKnown adds amounts, of which one that is [published.Unknown] counts as 0.
 func plusKnown(a, b int64) int64 {
 	switch {

@@ -83,7 +83,7 @@ func (c *chunk) addTops(t *aggregator.Tops, hides func(text string) bool) (hidde
 		*rest = restCell{seen: true}
 	}
 	rest.low += t.RestLow
-	rest.high = plus(rest.high, t.RestHigh)
+	rest.high = published.Plus(rest.high, t.RestHigh)
 	rest.other = atLeast(rest.other, t.Other)
 	for i := range t.Keys {
 		k := &t.Keys[i]
@@ -92,7 +92,7 @@ func (c *chunk) addTops(t *aggregator.Tops, hides func(text string) bool) (hidde
 		}
 		if hides(k.Text) {
 			hidden++
-			rest.low, rest.high, rest.other = rest.low+k.Low, plus(rest.high, k.High), atLeast(rest.other, k.High)
+			rest.low, rest.high, rest.other = rest.low+k.Low, published.Plus(rest.high, k.High), atLeast(rest.other, k.High)
 			continue
 		}
 		s := r.key(k.Text)
@@ -111,7 +111,7 @@ func (c *chunk) fold(from *chunk, first, last, column int) {
 		sum := restCell{}
 		for _, x := range f.rest[first : last+1] {
 			if x.seen {
-				sum = restCell{true, sum.low + x.low, plus(sum.high, x.high), plus(sum.other, x.other)}
+				sum = restCell{true, sum.low + x.low, published.Plus(sum.high, x.high), published.Plus(sum.other, x.other)}
 			}
 		}
 		if !sum.seen {
@@ -141,7 +141,7 @@ func (r *ruleSeries) foldKeys(from *ruleSeries, first, last, column int, other i
 				break
 			}
 			found = true
-			sum.Low, sum.High = sum.Low+x.Low, plus(sum.High, x.High)
+			sum.Low, sum.High = sum.Low+x.Low, published.Plus(sum.High, x.High)
 			sum.Refused = plusKnown(sum.Refused, x.Refused)
 			missing = minus(missing, from.rest[x.Column].other)
 		}
@@ -151,7 +151,7 @@ func (r *ruleSeries) foldKeys(from *ruleSeries, first, last, column int, other i
 		if other == published.Unknown && seenIn(from, first, last, k.cells[begin:]) {
 			missing = 0 // the key has a cell in each column
 		}
-		sum.High = plus(sum.High, missing)
+		sum.High = published.Plus(sum.High, missing)
 		s := r.key(k.text)
 		at, exists := slices.BinarySearchFunc(s.cells, column, compareColumn)
 		if !exists {
@@ -231,7 +231,7 @@ func (c *chunk) prune() {
 func (r *ruleSeries) giveUp(k *keySeries) {
 	for _, x := range k.cells {
 		rest := &r.rest[x.Column]
-		rest.low, rest.high, rest.other = rest.low+x.Low, plus(rest.high, x.High), atLeast(rest.other, x.High)
+		rest.low, rest.high, rest.other = rest.low+x.Low, published.Plus(rest.high, x.High), atLeast(rest.other, x.High)
 	}
 }
 

@@ -23,7 +23,7 @@ func drawChunk(t *rapid.T) *chunk {
 		r := c.rule(fmt.Sprint("r", i), rules.Unit(rapid.IntRange(0, 3).Draw(t, "unit")), rapid.Int64Range(1, 60).Draw(t, "span"))
 		for j := range r.rest {
 			if low := amount.Draw(t, "rest"); rapid.Bool().Draw(t, "seen") {
-				r.rest[j] = restCell{true, low, plus(low, maybe.Draw(t, "high")), maybe.Draw(t, "other")}
+				r.rest[j] = restCell{true, low, published.Plus(low, maybe.Draw(t, "high")), maybe.Draw(t, "other")}
 			}
 		}
 		for _, text := range rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1), 0, 8, rapid.ID).Draw(t, "keys") {
@@ -31,7 +31,7 @@ func drawChunk(t *rapid.T) *chunk {
 			for column := range columns {
 				if rapid.Bool().Draw(t, "cell") {
 					low := amount.Draw(t, "low")
-					k.cells = append(k.cells, Cell{column, low, plus(low, maybe.Draw(t, "high")), maybe.Draw(t, "refused")})
+					k.cells = append(k.cells, Cell{column, low, published.Plus(low, maybe.Draw(t, "high")), maybe.Draw(t, "refused")})
 				}
 			}
 			if k.cells == nil {

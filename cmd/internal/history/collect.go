@@ -182,7 +182,7 @@ func (r *keyRow) add(x rowCell) {
 	}
 	if i > 0 && r.cells[i-1].Column == x.Column {
 		y := &r.cells[i-1]
-		y.Low, y.High, y.Refused = y.Low+x.Low, plus(y.High, x.High), plusKnown(y.Refused, x.Refused)
+		y.Low, y.High, y.Refused = y.Low+x.Low, published.Plus(y.High, x.High), plusKnown(y.Refused, x.Refused)
 		y.covered, y.known = y.covered+x.covered, y.known+x.known
 		return
 	}

@@ -159,7 +159,7 @@ func (p *parser) cells(columns int, seen []int) []Cell {
 	}
 	if flags&hasHighs != 0 {
 		for i := range cells {
-			cells[i].High = plus(cells[i].Low, p.maybe())
+			cells[i].High = published.Plus(cells[i].Low, p.maybe())
 		}
 	}
 	if flags&hasRefused != 0 {

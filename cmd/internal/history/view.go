@@ -48,7 +48,7 @@ type Row struct {
 func (r *Row) Sum() Cell {
 	sum := Cell{Refused: published.Unknown}
 	for _, c := range r.Cells {
-		sum.Low, sum.High, sum.Refused = sum.Low+c.Low, plus(sum.High, c.High), plusKnown(sum.Refused, c.Refused)
+		sum.Low, sum.High, sum.Refused = sum.Low+c.Low, published.Plus(sum.High, c.High), plusKnown(sum.Refused, c.Refused)
 	}
 	return sum
 }
