@@ -104,10 +104,11 @@ func TestForgottenKeyIsNotWrittenBack(t *testing.T) {
 		w.step(t.Context())
 		w.retry = time.Time{}
 	}
+	f.run(t, w, from+200, 300) // until the seconds of the refused write are in chunks alone
 	if where := contains(t, s, "q=2"); len(where) > 0 {
 		t.Errorf("it is in %v", where)
 	}
-	if v := read(t, s, from, from+200, 1000); len(v.Gaps) != 0 || len(v.Rows) != 3 {
+	if v := read(t, s, from, from+500, 1000); len(v.Gaps) != 0 || len(v.Rows) != 3 {
 		t.Errorf("gaps %v, %d rows", v.Gaps, len(v.Rows))
 	}
 }
