@@ -89,7 +89,11 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 			{at: 3 * time.Millisecond, quota: thousand, ask: take(3)},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { runEvicted(t, steps) })
+		t.Run(name, func(t *testing.T) {
+			for range 5 { // a stranger's debt hides the key's in some tables: each has its own seed
+				runEvicted(t, steps)
+			}
+		})
 	}
 }
 
