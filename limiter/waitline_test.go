@@ -308,3 +308,50 @@ func TestNobodyOvertakesInAFullQueue(t *testing.T) {
 		}
 	})
 }
+
+// Permits of a window are used when they are due: a waiter does not take over the place of one that
+// wanted fewer, since it would use that place's permits later, when it is served itself.
+func TestPlaceOfFewerPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newNamed(t, newMemory(t), "x", rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Algorithm: rules.SlidingLog})
+		const tick = 100 * time.Millisecond
+		start, admitted := time.Now(), make([]int64, 30) // by tick
+		admit := func(n int64) {
+			if d, err := l.AllowN(t.Context(), "k", n); err == nil && d.Allowed {
+				admitted[time.Since(start)/tick] += n
+			}
+		}
+		admit(4)
+		time.Sleep(5 * tick)
+		admit(6)
+		var all sync.WaitGroup
+		wait := func(ctx context.Context, n int64) {
+			all.Go(func() {
+				if l.WaitN(ctx, "k", n) == nil {
+					admitted[time.Since(start)/tick] += n
+				}
+			})
+			synctest.Wait()
+		}
+		first, leave := context.WithCancel(t.Context())
+		wait(first, 4)
+		wait(t.Context(), 6)
+		time.Sleep(tick)
+		leave()
+		for time.Since(start) < 29*tick {
+			synctest.Wait() // a waiter that is due comes first
+			admit(1)
+			time.Sleep(tick / 10)
+		}
+		all.Wait()
+		for i := range 20 {
+			sum := int64(0)
+			for _, n := range admitted[i : i+10] {
+				sum += n
+			}
+			if sum > 10 {
+				t.Fatalf("%d are admitted in a second: %v", sum, admitted)
+			}
+		}
+	})
+}
