@@ -16,7 +16,7 @@ func TestPlantedRestartFaultsAreFound(t *testing.T) {
 	for _, c := range []struct{ fault, kind string }{
 		{"keys that are published already are not adopted", wrongLeave},
 		{"the detector refuses keys that another process published", wrongLeave},
-		{"a high count is known before its window was heard whole", wrongLeave},
+		{"a high count is known before its window was heard whole", wrongBound},
 		{"a key that is adopted is held by the threshold of its cause alone", wrongLeave},
 		{"the StatsD source takes its first window for whole", wrongBound},
 	} {
