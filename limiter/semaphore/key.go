@@ -90,6 +90,7 @@ func (st *stripe) busyKey(k *keyState, name string, permits int64) *keyState {
 		st.keys[name] = k
 		st.most = max(st.most, len(st.keys))
 	}
+	st.recent = k
 	st.markBusy(k)
 	return k
 }
@@ -127,6 +128,9 @@ func (st *stripe) forget() {
 // remove removes a key. A map keeps its room, so one that has become nearly empty is replaced.
 func (st *stripe) remove(k *keyState) {
 	delete(st.keys, k.name)
+	if st.recent == k {
+		st.recent = nil
+	}
 	if n := len(st.keys); n < st.most/8 {
 		old := st.keys
 		st.keys, st.most = make(map[string]*keyState, n), n

@@ -16,6 +16,7 @@ type stripe struct {
 	semaphore *Memory // fixed
 	mu        sync.Mutex
 	keys      map[string]*keyState // allocated with the first key
+	recent    *keyState            // the last one that was asked for, or nil
 	most      int                  // number of keys that the map has had, and has room for
 	idle      idleKeys
 	free      *slot // list of free slots
@@ -30,7 +31,10 @@ func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 // free while anyone waits.
 func (st *stripe) acquire(name string, ask *Request, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: no code outside this package is called here
-	k := st.keys[name]
+	k := st.recent
+	if k == nil || k.name != name {
+		k = st.keys[name]
+	}
 	if k != nil && k.permits != ask.Permits {
 		st.resize(k, ask.Permits)
 	}
