@@ -57,6 +57,9 @@ func TestFleetKeepsTheBound(t *testing.T) {
 // While Redis is away, instances have their part by the last known number of them, and what they
 // admit is charged when it is back. A lost state begins empty.
 func TestFleetOutages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	const n, rate = 20, 5000
 	awayFor := 1500 * time.Millisecond
 	away := func(some int) func(int, time.Duration) bool {

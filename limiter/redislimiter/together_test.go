@@ -72,6 +72,9 @@ func (l limits) attack(ctx context.Context, t *testing.T, connections int) (wait
 // within their own limits get all of the shared one. A refused request costs the shared limit
 // nothing.
 func TestTheRefusedStarveNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
 	for name, start := range map[string]func(*testing.T) redis.UniversalClient{
 		"single": func(t *testing.T) redis.UniversalClient {
 			return storeClient(t, testenv.Redis(t).Addr(), func(o *redis.Options) { o.PoolSize = 100 })
