@@ -18,7 +18,7 @@ test: ## every package's tests with -short, and a real Redis (Debian, as root: i
 	@./scripts/install-test-tools redis-server
 	@./scripts/test quick
 
-test-all: test test-rest ## all tests: at full length, with the race detector, real servers, other languages, browsers, fleets (a quarter of an hour)
+test-all: test test-rest ## all tests: at full length, with the race detector, real servers, other languages, browsers, fleets (20 minutes)
 
 test-rest:
 	@./scripts/install-test-tools
@@ -106,7 +106,7 @@ verify-stories: ## what goes away around Kafka, all of it, ten flash crowds by G
 verify-cost: ## all scenarios of values that make PostgreSQL scan a table, with the goals for each (eight minutes, needs redis-server and postgresql)
 	HOTPARAM_COST=full go test ./checks/cost -v -count 1 -timeout 20m
 
-mutants: ## plant known faults, one at a time, and show which check finds each (some 15 minutes; ONLY=aggregator/ for some)
+mutants: ## plant known faults, one at a time, and show which check finds each (an hour, with 15 GB of build cache; ONLY=aggregator/ for some)
 	go run ./checks/mutants/cmd/mutants -only "$(ONLY)"
 	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./checks/chaos -run TestPlantedFaults -v -count 1 -parallel 6
 	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./checks/e2e -run TestPlantedRestartFaults -v -count 1 -parallel 3
