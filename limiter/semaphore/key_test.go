@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key that is forgotten, although it was the last that was asked for, has one state when it
+// A key that is forgotten, although it was the last that got a permit, has one state when it
 // returns: its permit is not granted twice.
 func TestForgottenKeyHasOneState(t *testing.T) {
 	st := &New(Config{}).stripes[0]

@@ -16,7 +16,7 @@ type stripe struct {
 	semaphore *Memory // fixed
 	mu        sync.Mutex
 	keys      map[string]*keyState // allocated with the first key
-	recent    *keyState            // the last one that was asked for, or nil
+	recent    *keyState            // the last one that got a permit, or nil
 	most      int                  // number of keys that the map has had, and has room for
 	idle      idleKeys
 	free      *slot // list of free slots
